@@ -1,0 +1,1 @@
+"""The YAML case specs, one file per operator: data, no code."""

@@ -1,0 +1,1 @@
+"""Operators (contracts, input generators, reference kernels), spec expansion and random data."""

@@ -1,0 +1,104 @@
+"""psamask_forward and psamask_backward: the point-wise spatial attention mask of PSANet.
+
+Source: the design document psamask, sections 1.3 (interface), 1.4 (limits), 3.1 (formulas).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from generators.contract import Contract, Parameter, TensorSpec
+from generators.operator import Array, Arrays, Operator
+from schemas.criteria import Criterion
+from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
+
+COLLECT, DISTRIBUTE = 0, 1
+_BIT_EXACT = (Criterion("diff3", 0.0, "category pure_io"),)
+_MASKED, _FULL = "N H W h_mask*w_mask", "N H W H*W"
+
+
+def _contract(op: str, given: TensorSpec, computed: TensorSpec) -> Contract:
+    return Contract(
+        op=op,
+        category="pure_io",
+        inputs=(given,),
+        outputs=(computed,),
+        parameters=(
+            Parameter("psa_type", choices={"collect": COLLECT, "distribute": DISTRIBUTE}),
+            Parameter("h_mask", minimum=1, vendor_unchecked=True),
+            Parameter("w_mask", minimum=1, vendor_unchecked=True),
+        ),
+        zero_elements={"N": SUCCESS, "H": SUCCESS, "W": SUCCESS},
+        large=(BAD_PARAM, NOT_SUPPORTED),
+        strided=(BAD_PARAM, NOT_SUPPORTED),
+        theory_ops="N*H*W*H*W" if computed.shape == _FULL else "N*H*W*h_mask*w_mask",
+        network="PSANet",
+        source="design document psamask; mmcv psa_mask",
+    )
+
+
+def _tensor(name: str, shape: str, natural_zeros: float) -> TensorSpec:
+    """A float NHWC tensor; where a mask covers little of a feature most of the output is naturally zero."""
+    values = {"uniform": [-1, 1]}
+    return TensorSpec(name, ("float",), "NHWC", shape, values=values, criteria=_BIT_EXACT, natural_zeros=natural_zeros)
+
+
+def _rectangles(H: int, W: int, params: Mapping[str, Any]) -> Iterator[tuple[int, int, slice, slice, slice, slice]]:
+    """Per position (h, w): the mask cells p, q that fall inside the feature, and the feature cells i, j they fall on.
+
+    i = p + h - hh and j = q + w - hw, both clipped to the feature (design document psamask, 3.1.1, start and end).
+    """
+    h_mask, w_mask = params["h_mask"], params["w_mask"]
+    hh, hw = (h_mask - 1) // 2, (w_mask - 1) // 2
+    for h in range(H):
+        p0, p1 = max(0, hh - h), min(h_mask, H + hh - h)
+        for w in range(W):
+            q0, q1 = max(0, hw - w), min(w_mask, W + hw - w)
+            if p0 < p1 and q0 < q1:
+                i = slice(p0 + h - hh, p1 + h - hh)
+                j = slice(q0 + w - hw, q1 + w - hw)
+                yield h, w, slice(p0, p1), slice(q0, q1), i, j
+
+
+def _cells(full: Array, psa_type: int) -> Array:
+    """The N, H, W, H*W tensor seen as [n, h, w, i, j], a view: DISTRIBUTE exchanges (h, w) and (i, j)."""
+    N, H, W, _ = full.shape
+    cells = full.reshape(N, H, W, H, W)
+    return cells if psa_type == COLLECT else cells.transpose(0, 3, 4, 1, 2)
+
+
+class PsamaskForward(Operator):
+    """y[n, h, w, i*W + j] = x[n, h, w, p*w_mask + q] (COLLECT); DISTRIBUTE exchanges (h, w) and (i, j) in y."""
+
+    contract = _contract("psamask_forward", _tensor("x", _MASKED, 0.0), _tensor("y", _FULL, 1.0))
+
+    def reference(self, inputs: Arrays, params: Mapping[str, Any]) -> Arrays:
+        """Bit-exact copies into zeros; source: design document psamask, 3.1."""
+        N, H, W, _ = inputs["x"].shape
+        x = inputs["x"].reshape(N, H, W, params["h_mask"], params["w_mask"])
+        y = np.zeros((N, H, W, H * W), x.dtype)
+        cells = _cells(y, params["psa_type"])
+        for h, w, p, q, i, j in _rectangles(H, W, params):
+            cells[:, h, w, i, j] = x[:, h, w, p, q]
+        return {"y": y}
+
+
+class PsamaskBackward(Operator):
+    """dx[n, h, w, p*w_mask + q] = dy[n, h, w, i*W + j] (COLLECT); DISTRIBUTE exchanges (h, w) and (i, j) in dy."""
+
+    contract = _contract("psamask_backward", _tensor("dy", _FULL, 0.0), _tensor("dx", _MASKED, 1.0))
+
+    def reference(self, inputs: Arrays, params: Mapping[str, Any]) -> Arrays:
+        """Bit-exact copies into zeros; source: design document psamask, 3.1."""
+        N, H, W, _ = inputs["dy"].shape
+        cells = _cells(inputs["dy"], params["psa_type"])
+        dx = np.zeros((N, H, W, params["h_mask"], params["w_mask"]), cells.dtype)
+        for h, w, p, q, i, j in _rectangles(H, W, params):
+            dx[:, h, w, p, q] = cells[:, h, w, i, j]
+        return {"dx": dx.reshape(N, H, W, params["h_mask"] * params["w_mask"])}
+
+
+OPERATORS = (PsamaskForward(), PsamaskBackward())

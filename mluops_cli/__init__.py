@@ -1,0 +1,1 @@
+"""Implementations under test, execution, judging, reports and the commands."""

@@ -1,0 +1,65 @@
+"""What an implementation under test is to the runner: something that answers a call with a status and filled outputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from schemas.descriptor import Descriptor
+from schemas.status import SUCCESS
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an operator.
+
+    inputs are read-only arrays by tensor name, outputs arrays to be written in place; None stands for a null pointer
+    or a tensor too large to allocate. descriptors hold every tensor, None for a null descriptor. params are plain
+    ints, floats and lists. faults are the words of an invalid case that no array shows (null_handle, workspace:null ...).
+    """
+
+    op: str
+    inputs: Mapping[str, Array | None]
+    outputs: Mapping[str, Array | None]
+    params: Mapping[str, Any]
+    descriptors: Mapping[str, Descriptor | None]
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call: the operator's status, device time if it was taken, workspace asked for, scalar results."""
+
+    status: str = SUCCESS
+    latency_us: float | None = None
+    workspace_bytes: int | None = None
+    scalars: Mapping[str, int] = field(default_factory=dict)
+
+
+class CannotShow(Exception):  # noqa: N818 - not an error: the case is skipped with this reason
+    """The implementation can't be shown this case (no kernel, no way to see the fault): the case is a skip."""
+
+
+class Implementation(ABC):
+    """An implementation under test, made in the worker process from `NAME[:OPTIONS]`.
+
+    Constructing one raises InputError for bad options and UnavailableError for what the machine lacks. call() raises
+    CannotShow for a skip; any other exception is the implementation's own error.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[str] = ""  # what it needs, for `mluops implementations`
+
+    @abstractmethod
+    def call(self, call: Call) -> Outcome:
+        """Run the operator once."""
+
+    def operators(self) -> tuple[str, ...] | None:
+        """The operators it has, None when that shows only at the call."""
+        return None

@@ -1,0 +1,50 @@
+"""Errors: each is one message for the person who typed, with the place and the exit code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something was written: a file, its line and column (from 1), and the key path inside it."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+    key: str | None = None
+
+    def __str__(self) -> str:
+        text = self.file
+        if self.line is not None:
+            text += f":{self.line}"
+            if self.column is not None:
+                text += f":{self.column}"
+        return f"{text}: {self.key}" if self.key else text
+
+
+class MluopsError(Exception):
+    """Our own failure: exit code 3."""
+
+    exit_code = 3
+
+
+class InputError(MluopsError):
+    """The command, a spec or a case file is wrong: exit code 2.
+
+    The message says what was found and what was expected; the place, if known, stands before it.
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str, place: Place | None = None) -> None:
+        super().__init__(f"{place}: {message}" if place else message)
+        self.message = message
+        self.place = place
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, Place | None]]:
+        return type(self), (self.message, self.place)
+
+
+class UnavailableError(MluopsError):
+    """Something the machine lacks (a library, a package, disk space): one clear line, exit code 3."""

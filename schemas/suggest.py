@@ -1,0 +1,15 @@
+"""Suggestions for a misspelt name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`: did you mean 'x'?` for the nearest known name, else `: expected one of ...`; empty where nothing is known."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1)
+    if near:
+        return f": did you mean {near[0]!r}?"
+    return f": expected one of {', '.join(names)}" if names else ""
