@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import generators.operators
-from generators.contract import Contract, Env
+from generators.contract import Contract, Env, Params, Shape
 from generators.expressions import parse_expression
 from schemas.errors import InputError
 from schemas.suggest import did_you_mean
@@ -33,8 +33,18 @@ class Operator(ABC):
     cases: ClassVar[Path | None] = None
 
     @abstractmethod
-    def reference(self, inputs: Arrays, params: Mapping[str, Any]) -> Arrays:
-        """The outputs by name for inputs by name; float64 inside, bit-exact for copies."""
+    def reference(self, inputs: Arrays, env: Env) -> Arrays:
+        """The outputs by name for inputs by name; float64 inside, bit-exact for copies.
+
+        env holds the parameters, and the sizes that the shapes of all tensors tell (Contract.bind).
+        """
+
+    def baseline(self, inputs: Arrays, shapes: Mapping[str, Shape], params: Params) -> Arrays:
+        """The outputs of the reference kernel for a call with tensors of these shapes, outputs included."""
+        return self.reference(inputs, self.contract.bind(shapes, params))
+
+    def check_values(self, inputs: Arrays, env: Env) -> None:
+        """InputError where the values of an input are outside the contract; the shapes are known to be right."""
 
     def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
         """Values of an input for a recipe of the operator's own (a distribution the spec language lacks); None: unknown."""

@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from schemas.errors import InputError, Place
+from schemas.proto import enum_names
+
+if TYPE_CHECKING:
+    from schemas.casefile import CaseFile
+    from schemas.tensors import TensorRecord
+
+NAMES: Final[dict[str, str]] = {
+    "MAPE": "diff1",
+    "MAXAPE": "diff3",
+    "DIFF1": "diff1",
+    "DIFF2": "diff2",
+    "DIFF3": "diff3",
+    "DIFF3_2": "diff3_2",
+    "DIFF4": "diff4",
+    "DIFF_KL": "diff_kl",
+}
+"""A case file's name of a criterion -> ours; those that are missing (SMAPE, SMAXAPE, NRMSE) can't be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,3 +33,50 @@ class Criterion:
     name: str
     threshold: float
     source: str = "contract"
+
+
+def criteria_of(case: CaseFile) -> list[tuple[Criterion, ...]]:
+    """The criteria a case file names, an entry per output; () where it names none or threshold_use = 0 leaves it out.
+
+    Our own (CaseMeta.criteria) win over test_param, that over evaluation_criterion with evaluation_threshold, that over
+    evaluation_criterion with each output's thresholds. InputError where counts differ or a criterion can't be judged.
+    """
+    return [_criteria_of_output(case, record) if record.judged else () for record in case.outputs]
+
+
+def _criteria_of_output(case: CaseFile, output: TensorRecord) -> tuple[Criterion, ...]:
+    node, place = case.node, Place(str(case.path))
+    if case.meta is not None and case.meta.criteria:
+        return _own(case.meta, output.id)
+    test = node.test_param
+    if test.error_func or test.error_threshold:
+        return _pairs(test.error_func, test.error_threshold, "test_param", place)
+    if node.evaluation_threshold:
+        return _pairs(node.evaluation_criterion, node.evaluation_threshold, "evaluation_threshold", place)
+    thresholds = output.header.thresholds.evaluation_threshold
+    return _pairs(node.evaluation_criterion, thresholds, f"thresholds of output {output.id}", output.place)
+
+
+def _pairs(functions: Sequence[int], thresholds: Sequence[float], source: str, place: Place) -> tuple[Criterion, ...]:
+    if len(functions) != len(thresholds):
+        raise InputError(f"{len(functions)} criteria, but {len(thresholds)} thresholds ({source})", place)
+    names = [enum_names("EvaluationCriterion")[number] for number in functions]
+    for name in names:
+        if name not in NAMES:
+            raise InputError(f"criterion {name} can't be judged, expected one of {', '.join(NAMES)} ({source})", place)
+    return tuple(
+        Criterion(NAMES[name], float(threshold), source) for name, threshold in zip(names, thresholds, strict=True)
+    )
+
+
+def _own(meta: Any, output: str) -> tuple[Criterion, ...]:
+    return tuple(
+        Criterion(entry.name, entry.threshold, entry.source) for entry in meta.criteria if entry.output == output
+    )
+
+
+def baseline_device(node: Any) -> str:
+    """Where the baseline comes from: CPU = to be computed, GPU = the file carries it; others as the file names them."""
+    if not node.HasField("device") and node.test_param.HasField("baseline_device"):
+        return enum_names("Device")[node.test_param.baseline_device]
+    return enum_names("Device")[node.device]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -44,6 +46,17 @@ class InputError(MluopsError):
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, Place | None]]:
         return type(self), (self.message, self.place)
+
+
+@contextmanager
+def located(place: Place) -> Iterator[None]:
+    """Give an InputError raised inside, if it has no place yet, this one."""
+    try:
+        yield
+    except InputError as error:
+        if error.place is not None:
+            raise
+        raise InputError(error.message, place) from None
 
 
 class UnavailableError(MluopsError):

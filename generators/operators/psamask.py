@@ -5,12 +5,11 @@ Source: the design document psamask, sections 1.3 (interface), 1.4 (limits), 3.1
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from generators.contract import Contract, Parameter, TensorSpec
+from generators.contract import Contract, Env, Parameter, TensorSpec
 from generators.operator import Array, Arrays, Operator
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
@@ -46,12 +45,12 @@ def _tensor(name: str, shape: str, natural_zeros: float) -> TensorSpec:
     return TensorSpec(name, ("float",), "NHWC", shape, values=values, criteria=_BIT_EXACT, natural_zeros=natural_zeros)
 
 
-def _rectangles(H: int, W: int, params: Mapping[str, Any]) -> Iterator[tuple[int, int, slice, slice, slice, slice]]:
+def _rectangles(H: int, W: int, env: Env) -> Iterator[tuple[int, int, slice, slice, slice, slice]]:
     """Per position (h, w): the mask cells p, q that fall inside the feature, and the feature cells i, j they fall on.
 
     i = p + h - hh and j = q + w - hw, both clipped to the feature (design document psamask, 3.1.1, start and end).
     """
-    h_mask, w_mask = params["h_mask"], params["w_mask"]
+    h_mask, w_mask = env["h_mask"], env["w_mask"]
     hh, hw = (h_mask - 1) // 2, (w_mask - 1) // 2
     for h in range(H):
         p0, p1 = max(0, hh - h), min(h_mask, H + hh - h)
@@ -75,13 +74,13 @@ class PsamaskForward(Operator):
 
     contract = _contract("psamask_forward", _tensor("x", _MASKED, 0.0), _tensor("y", _FULL, 1.0))
 
-    def reference(self, inputs: Arrays, params: Mapping[str, Any]) -> Arrays:
+    def reference(self, inputs: Arrays, env: Env) -> Arrays:
         """Bit-exact copies into zeros; source: design document psamask, 3.1."""
         N, H, W, _ = inputs["x"].shape
-        x = inputs["x"].reshape(N, H, W, params["h_mask"], params["w_mask"])
+        x = inputs["x"].reshape(N, H, W, env["h_mask"], env["w_mask"])
         y = np.zeros((N, H, W, H * W), x.dtype)
-        cells = _cells(y, params["psa_type"])
-        for h, w, p, q, i, j in _rectangles(H, W, params):
+        cells = _cells(y, env["psa_type"])
+        for h, w, p, q, i, j in _rectangles(H, W, env):
             cells[:, h, w, i, j] = x[:, h, w, p, q]
         return {"y": y}
 
@@ -91,14 +90,14 @@ class PsamaskBackward(Operator):
 
     contract = _contract("psamask_backward", _tensor("dy", _FULL, 0.0), _tensor("dx", _MASKED, 1.0))
 
-    def reference(self, inputs: Arrays, params: Mapping[str, Any]) -> Arrays:
+    def reference(self, inputs: Arrays, env: Env) -> Arrays:
         """Bit-exact copies into zeros; source: design document psamask, 3.1."""
         N, H, W, _ = inputs["dy"].shape
-        cells = _cells(inputs["dy"], params["psa_type"])
-        dx = np.zeros((N, H, W, params["h_mask"], params["w_mask"]), cells.dtype)
-        for h, w, p, q, i, j in _rectangles(H, W, params):
+        cells = _cells(inputs["dy"], env["psa_type"])
+        dx = np.zeros((N, H, W, env["h_mask"], env["w_mask"]), cells.dtype)
+        for h, w, p, q, i, j in _rectangles(H, W, env):
             dx[:, h, w, p, q] = cells[:, h, w, i, j]
-        return {"dx": dx.reshape(N, H, W, params["h_mask"] * params["w_mask"])}
+        return {"dx": dx.reshape(N, H, W, env["h_mask"] * env["w_mask"])}
 
 
 OPERATORS = (PsamaskForward(), PsamaskBackward())

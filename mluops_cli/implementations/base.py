@@ -1,4 +1,4 @@
-"""What an implementation under test is to the runner: something that answers a call with a status and filled outputs."""
+"""What an implementation under test is to the runner: it answers a call with a status and filled outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Call:
 
     inputs are read-only arrays by tensor name, outputs arrays to be written in place; None stands for a null pointer
     or a tensor too large to allocate. descriptors hold every tensor, None for a null descriptor. params are plain
-    ints, floats and lists. faults are the words of an invalid case that no array shows (null_handle, workspace:null ...).
+    ints, floats and lists. faults are the words of FAULTS in generators/invalid.py (null_handle, workspace:null ...).
     """
 
     op: str
@@ -34,7 +34,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call: the operator's status, device time if it was taken, workspace asked for, scalar results."""
+    """What came of a call: the operator's status, its time if it was taken, workspace asked for, scalar results."""
 
     status: str = SUCCESS
     latency_us: float | None = None
@@ -46,20 +46,33 @@ class CannotShow(Exception):  # noqa: N818 - not an error: the case is skipped w
     """The implementation can't be shown this case (no kernel, no way to see the fault): the case is a skip."""
 
 
+class OutOfBounds(Exception):  # noqa: N818 - a verdict on the implementation, not an error of ours
+    """The implementation wrote outside the memory it was given: the case fails with this reason."""
+
+
 class Implementation(ABC):
-    """An implementation under test, made in the worker process from `NAME[:OPTIONS]`.
+    """An implementation under test, made in the worker process from the OPTIONS of `--impl NAME[:OPTIONS]`.
 
     Constructing one raises InputError for bad options and UnavailableError for what the machine lacks. call() raises
-    CannotShow for a skip; any other exception is the implementation's own error.
+    CannotShow for a skip, OutOfBounds for a fail; any other exception is the implementation's own error.
     """
 
     name: ClassVar[str]
     needs: ClassVar[str] = ""  # what it needs, for `mluops implementations`
 
+    def __init__(self, options: str = "") -> None:
+        self.options = options
+
     @abstractmethod
     def call(self, call: Call) -> Outcome:
         """Run the operator once."""
 
-    def operators(self) -> tuple[str, ...] | None:
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Why it can't be used on this machine, None where it can."""
+        return None
+
+    @classmethod
+    def operators(cls) -> tuple[str, ...] | None:
         """The operators it has, None when that shows only at the call."""
         return None

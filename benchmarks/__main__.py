@@ -1,0 +1,32 @@
+"""`make bench`: every module here with a function `rows`, or those named on the command line."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+import benchmarks
+
+
+def main(names: list[str]) -> None:
+    """Measure and print; always exits 0, since speed on a shared machine is reported and not asserted."""
+    table = Table(title="mluops bench")
+    for column in ("figure", "value", "bound", "holds", "note"):
+        table.add_column(column)
+    for module in pkgutil.iter_modules(benchmarks.__path__):
+        if module.name in ("__main__", "measure") or (names and module.name not in names):
+            continue
+        for row in importlib.import_module(f"benchmarks.{module.name}").rows():
+            sign = ">=" if row.at_least else "<="
+            bound = "" if row.bound is None else f"{sign} {row.bound:g} {row.unit}"
+            holds = {None: "", True: "yes", False: "NO"}[row.holds]
+            table.add_row(row.name, f"{row.value:,.2f} {row.unit}", bound, holds, row.note)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

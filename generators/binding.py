@@ -1,0 +1,212 @@
+"""A case file seen through its operator's contract: tensors by name, parameters in full, what is expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from generators.contract import Contract, Parameter
+from generators.data import draw_random_data
+from generators.operator import Array, Operator
+from schemas.casefile import CaseFile
+from schemas.criteria import Criterion, baseline_device, criteria_of
+from schemas.descriptor import Descriptor
+from schemas.errors import InputError, Place
+from schemas.status import SUCCESS
+from schemas.tensors import TensorRecord
+
+EXTERNAL = "external"  # the suite of files without our metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A case file bound to its operator; without a contract tensors are named by their ids.
+
+    params holds ints, floats and tuples under the file's field names, defaults filled in. A descriptor is None for a
+    tensor that is absent. withheld names the tensors whose data are absent on purpose.
+    """
+
+    file: CaseFile
+    operator: Operator | None
+    suite: str
+    name: str
+    params: Mapping[str, Any]
+    inputs: Mapping[str, TensorRecord]
+    outputs: Mapping[str, TensorRecord]
+    descriptors: Mapping[str, Descriptor | None]
+    criteria: Mapping[str, tuple[Criterion, ...]]
+    expect: tuple[str, ...] = (SUCCESS,)
+    faults: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    withheld: frozenset[str] = frozenset()
+    seed: int = 1
+
+    @property
+    def op(self) -> str:
+        """The operator's name."""
+        return self.file.op
+
+    @property
+    def id(self) -> str:
+        """operator/suite/name."""
+        return f"{self.op}/{self.suite}/{self.name}"
+
+    @property
+    def valid(self) -> bool:
+        """Whether a correct implementation computes something: only SUCCESS is expected."""
+        return self.expect == (SUCCESS,)
+
+    @property
+    def carries_baseline(self) -> bool:
+        """Whether the file holds the values of every output that counts, and means them as the baseline.
+
+        A file of device CPU wants its baseline computed; without a contract nobody could, so what is stored counts.
+        """
+        if self.operator is not None and baseline_device(self.file.node) == "CPU":
+            return False
+        return all(record.has_values or not record.elements for record in self.outputs.values() if record.judged)
+
+    def input_arrays(self, warn: Callable[[str], None] | None = None) -> dict[str, Array | None]:
+        """The inputs by name, read-only: stored values (mapped where possible), or drawn; None for withheld ones.
+
+        InputError where values and shape disagree.
+        """
+        return {name: self._input(name, record, warn) for name, record in self.inputs.items()}
+
+    def _input(self, name: str, record: TensorRecord, warn: Callable[[str], None] | None) -> Array | None:
+        if name in self.withheld or record.absent:
+            return None
+        if record.source == "random_data" and record.elements:
+            drawn = draw_random_data(record, self.id, warn)
+            drawn.flags.writeable = False
+            return drawn
+        return record.array()
+
+
+def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
+    """Bind a case file to its operator by position, and check it.
+
+    name is that of a file without our metadata (the path below the folder that was asked for); its stem by default.
+    InputError where tensors or parameters are missing, an input has no data, or a case that should succeed breaks the
+    contract.
+    """
+    meta = file.meta
+    place = Place(str(file.path))
+    names = _names(file, operator, place)
+    inputs = dict(zip(names[: len(file.inputs)], file.inputs, strict=True))
+    outputs = dict(zip(names[len(file.inputs) :], file.outputs, strict=True))
+    records = {**inputs, **outputs}
+    faults = tuple(meta.faults) if meta else ()
+    null_pointers = {fault.partition(":")[2] for fault in faults if fault.startswith("null_pointer:")}
+    bound = Bound(
+        file=file,
+        operator=operator,
+        suite=meta.suite if meta else EXTERNAL,
+        name=meta.name if meta else name or file.path.stem,
+        params=_params(file, operator, place),
+        inputs=inputs,
+        outputs=outputs,
+        descriptors={
+            key: None if record.absent or f"null_descriptor:{key}" in faults else record.descriptor
+            for key, record in records.items()
+        },
+        criteria=_criteria(file, operator, outputs),
+        expect=(tuple(meta.expect) if meta else ()) or (SUCCESS,),
+        faults=faults,
+        tags=tuple(meta.tags) if meta else (),
+        withheld=frozenset(meta.withheld if meta else ()) | null_pointers,
+        seed=meta.seed if meta and meta.HasField("seed") else 1,
+    )
+    _check(bound, place)
+    return bound
+
+
+def _names(file: CaseFile, operator: Operator | None, place: Place) -> list[str]:
+    if operator is None:
+        ids = [record.id for record in (*file.inputs, *file.outputs)]
+        double = next((each for each in ids if ids.count(each) > 1), None)
+        if double is not None:
+            raise InputError(f"{file.op} has no contract and two tensors have the id {double!r}", place)
+        return ids
+    contract = operator.contract
+    for role, given, wanted in (("inputs", file.inputs, contract.inputs), ("outputs", file.outputs, contract.outputs)):
+        if len(given) != len(wanted):
+            expected = f"{len(wanted)}: {', '.join(each.name for each in wanted)}"
+            raise InputError(f"{file.op} has {len(given)} {role}, expected {expected}", place)
+    return list(contract.tensors)
+
+
+def _params(file: CaseFile, operator: Operator | None, place: Place) -> dict[str, Any]:
+    if operator is None:
+        message = file.params_message()
+        return {} if message is None else plain_message(message)
+    parameters = operator.contract.passed_parameters
+    if not parameters:
+        return {}
+    key = f"{file.op}_param"
+    if key not in file.node.DESCRIPTOR.fields_by_name:
+        raise InputError(f"the case file's interface has no {key}", place)
+    message = getattr(file.node, key)
+    if not message.IsInitialized():
+        raise InputError(f"{key} is missing or lacks {', '.join(message.FindInitializationErrors())}", place)
+    params = {each.name: _param(message, each) for each in parameters}
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def _param(message: Any, parameter: Parameter) -> Any:
+    """The parameter's value; None where neither the file nor its interface tells one."""
+    field = message.DESCRIPTOR.fields_by_name[parameter.name]
+    value = getattr(message, parameter.name)
+    if parameter.length is not None:
+        return tuple(value) or None
+    return value if message.HasField(parameter.name) or field.has_default_value else None
+
+
+def plain_message(message: Any) -> dict[str, Any]:
+    """A message's fields, defaults filled in: ints (enums too), floats, texts, tuples for repeated ones, dicts."""
+    found: dict[str, Any] = {}
+    for field in message.DESCRIPTOR.fields:
+        value = getattr(message, field.name)
+        if isinstance(value, (bool, int, float, str, bytes)):
+            found[field.name] = value
+        elif not hasattr(value, "DESCRIPTOR"):
+            found[field.name] = tuple(plain_message(each) if hasattr(each, "DESCRIPTOR") else each for each in value)
+        elif message.HasField(field.name):
+            found[field.name] = plain_message(value)
+    return found
+
+
+def _criteria(
+    file: CaseFile, operator: Operator | None, outputs: Mapping[str, TensorRecord]
+) -> dict[str, tuple[Criterion, ...]]:
+    """The file's criteria per output; the contract's where the file names none at all."""
+    given: Sequence[tuple[Criterion, ...]] = criteria_of(file)
+    if operator is None or any(given):
+        return dict(zip(outputs, given, strict=True))
+    tensors = operator.contract.tensors
+    return {name: tensors[name].criteria if record.judged else () for name, record in outputs.items()}
+
+
+def _check(bound: Bound, place: Place) -> None:
+    """What must hold before a case is generated or run."""
+    for name, record in bound.inputs.items():
+        stored = record.source is not None or name in bound.withheld or record.absent
+        if not stored and record.elements:
+            raise InputError(f"input {name} has neither values nor random_data", record.place)
+    if bound.operator is not None and bound.expect == (SUCCESS,) and not bound.faults:
+        _check_contract(bound, bound.operator.contract, place)
+
+
+def _check_contract(bound: Bound, contract: Contract, place: Place) -> None:
+    violations = contract.violations(bound.descriptors, bound.params)
+    if violations:
+        listed = "; ".join(violation.text for violation in violations)
+        raise InputError(f"no legal case of {contract.op}: {listed}", place)
+
+
+def stored_bytes(bound: Bound) -> int:
+    """Bytes of the tensors that a complete file of this case holds, for planning memory and disk."""
+    records = dict(bound.inputs) if not bound.valid else {**bound.inputs, **bound.outputs}
+    return sum(math.ceil(each.span * each.dtype.width) for name, each in records.items() if name not in bound.withheld)

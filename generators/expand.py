@@ -1,0 +1,100 @@
+"""Spec -> cases, lazily: each entry's matrix is walked and every combination checked against the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from generators.build import CaseBuilder, Problem
+from generators.build import check_case as check_case
+from generators.case import Case
+from generators.invalid import derive_invalid
+from generators.matrix import Assignment, assigned, combinations
+from generators.operator import operator_named
+from generators.spec import Spec, load_spec, spec_files
+from generators.yaml_marks import KeyPath, together
+from schemas.errors import InputError
+
+_PATIENCE: Final = 20  # entries in error after which no further ones are looked at
+
+
+def expand_operator(op: str, suites: Collection[str] | None = None, seed: int = 1) -> Iterator[Case]:
+    """The cases of an operator's built-in spec; see expand."""
+    operator_named(op)
+    for path in spec_files(op):
+        yield from expand(load_spec(path), suites, seed)
+
+
+def expand(spec: Spec, suites: Collection[str] | None = None, seed: int = 1) -> Iterator[Case]:
+    """The cases of a spec, in its order; only those of the given suites, which may be names it lacks.
+
+    seed is that of entries without one. InputError with every place where an entry breaks the contract: nothing is
+    yielded after the first such entry, the others are only looked at to tell all at once.
+    """
+    try:
+        contract = operator_named(spec.op).contract
+    except InputError as error:
+        raise InputError(error.message, spec.place(("op",))) from None
+    builder = CaseBuilder(contract, spec.path.name, seed)
+    errors: list[InputError] = []
+    for suite, entries in spec.suites.items():
+        if suites is not None and suite not in suites:
+            continue
+        taken: dict[str, int] = {}  # name -> entry
+        for index in range(len(entries)):
+            cases = _cases(spec, builder, suite, index)
+            try:
+                for case in cases:
+                    if case.name in taken:
+                        line = entries[taken[case.name]].line
+                        message = f"duplicate case name {case.name!r}, first of the entry in line {line}"
+                        raise InputError(message, spec.place(("suites", suite, index, "name")))
+                    taken[case.name] = index
+                    if not errors:
+                        yield case
+            except InputError as error:
+                errors.append(error)
+            if len(errors) > _PATIENCE:
+                break
+    if errors:
+        raise together(errors)
+
+
+def _cases(spec: Spec, builder: CaseBuilder, suite: str, index: int) -> Iterator[Case]:
+    """The cases of one entry; InputError with the place of the first combination that makes none."""
+    at: KeyPath = ("suites", suite, index)
+    entry = spec.entry(suite, index)
+    unknown = [
+        InputError(each.message, spec.place((*at, *each.path), at_key=True)) for each in builder.unknown_names(entry)
+    ]
+    if unknown:
+        raise together(unknown)
+    name, derive = entry["name"], entry.get("derive", False)
+    place = f"{spec.path.name}:{spec.suites[suite][index].line}"
+    for suffix, assignments in combinations(entry):
+        try:
+            case = builder.case(assigned(entry, assignments), suite, name + suffix, place)
+            if derive and not case.valid:
+                raise Problem(
+                    ("derive",), f"only a valid case can be broken, this one expects {' or '.join(case.expect)}"
+                )
+        except Problem as problem:
+            path = (*at, *_origin(problem.path, assignments))
+            text = f"{problem.message} (case {name + suffix})" if assignments else problem.message
+            raise InputError(text, spec.place(path)) from None
+        if not derive:
+            yield case
+            continue
+        try:
+            yield from derive_invalid(case, builder.contract)
+        except InputError as error:
+            raise InputError(error.message, spec.place((*at, "derive"))) from None
+
+
+def _origin(path: KeyPath, assignments: Sequence[Assignment]) -> KeyPath:
+    """Where what stands at a key path below the entry was written: there, or in the matrix."""
+    for dotted, _, where in assignments:
+        steps = tuple(dotted.split("."))
+        if steps == path[: len(steps)]:
+            return (*where, *path[len(steps) :])
+    return path

@@ -1,0 +1,209 @@
+"""get_indice_pairs: the rulebook of a sparse 3-D convolution (CenterPoint, OpenPCDet).
+
+Source: the design document get_indice_pairs, sections 1.3 (interface), 1.4 (limits), 3.1 (formulas).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from generators.contract import Contract, Env, Parameter, Rule, TensorSpec
+from generators.lidar import cell_numbers, cells_at, draw_sites
+from generators.operator import Array, Arrays, Operator
+from schemas.criteria import Criterion
+from schemas.errors import InputError
+from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
+
+_EXACT = (Criterion("diff3", 0.0, "category index"),)
+_SIZE = "(input_space[{0}] + 2*pad[{0}] - dilation[{0}]*(filter_space[{0}] - 1) - 1)//stride[{0}] + 1"
+_OUTPUT_SPACE = ", ".join(_SIZE.format(axis) for axis in range(3))
+
+
+def _output(name: str, shape: str) -> TensorSpec:
+    return TensorSpec(name, ("int32",), "ARRAY", shape, criteria=_EXACT, natural_zeros=1.0, compare="rulebook")
+
+
+def _triple(name: str, minimum: int, default: str | None = None) -> Parameter:
+    return Parameter(name, minimum=minimum, length=3, default=default, text="per axis d, h, w")
+
+
+class GetIndicePairs(Operator):
+    """Per kernel offset k the pairs (input site j at p, output row at o) with o*stride = p + pad - k*dilation."""
+
+    contract = Contract(
+        op="get_indice_pairs",
+        category="index",
+        inputs=(TensorSpec("indices", ("int32",), "ARRAY", "L 4", values={"recipe": "lidar"}),),
+        outputs=(
+            _output("out_indices", "A 4"),
+            _output("indice_pairs", "prod(filter_space) 2 L"),
+            _output("indice_num", "prod(filter_space)"),
+        ),
+        parameters=(
+            Parameter("dimnb", minimum=5, maximum=5, default=5, text="dims of the dense tensor: only 3-D"),
+            Parameter("batch", minimum=1),
+            _triple("pad", 0),
+            _triple("stride", 1),
+            _triple("dilation", 1),
+            _triple("input_space", 1),
+            _triple("filter_space", 1),
+            Parameter("sub_m", choices={"default": 0, "subm": 1}, default=0, statuses=()),
+            _triple("output_space", 1, f"input_space if sub_m else [{_OUTPUT_SPACE}]"),
+            Parameter("transpose", minimum=0, maximum=0, default=0),
+            Parameter("inverse", minimum=0, maximum=0, default=0),
+            Parameter("num_act_out", output=("out_indices", 0)),
+        ),
+        rules=(
+            Rule("output_space follows from the convolution", f"sub_m or output_space == ({_OUTPUT_SPACE})", ()),
+            *(
+                Rule(
+                    f"stride or dilation is 1 on axis {axis}",
+                    f"stride[{axis}] == 1 or dilation[{axis}] == 1",
+                    breaks=({name: tuple(1 + (i == axis) for i in range(3)) for name in ("stride", "dilation")},),
+                )
+                for axis in range(3)
+            ),
+            Rule("subm has stride 1", "not sub_m or stride == (1, 1, 1)"),
+            Rule("subm has dilation 1", "not sub_m or dilation == (1, 1, 1)"),
+            Rule("subm keeps the space", "not sub_m or output_space == input_space"),
+            Rule(
+                "at most 4096 kernel offsets",
+                "prod(filter_space) <= 4096",
+                breaks=({"filter_space": (17, 17, 17)}, {"filter_space": (1, 1, 4097)}),
+            ),
+            Rule("no more sites than cells", "L <= batch*prod(input_space)"),
+            Rule("no more outputs than cells", "A <= batch*prod(output_space)"),
+            Rule("at most 1000000 sites", "L <= 1000000", (BAD_PARAM, NOT_SUPPORTED, SUCCESS)),
+        ),
+        zero_elements={"L": SUCCESS},
+        workspace=True,
+        theory_ops=(
+            "48*prod(filter_space)*L + 6*L + batch*prod(filter_space) + 1 if sub_m else "
+            "56*prod(filter_space)*L + batch*prod(filter_space) + 1"
+        ),
+        network="CenterPoint",
+        source="design document get_indice_pairs; spconv, OpenPCDet",
+    )
+
+    def reference(self, inputs: Arrays, env: Env) -> Arrays:
+        """Sorted cell numbers in 64 bits stand for the grid. Source: design document get_indice_pairs, 3.1."""
+        indices = inputs["indices"]
+        reached = list(_reached(indices, env))
+        if env["sub_m"]:
+            out_indices = indices.copy()
+            own = cell_numbers(indices, env["output_space"])
+            rows = np.argsort(own, kind="stable")
+            active = own[rows]
+        else:
+            active = np.unique(np.concatenate([cells for _, cells in reached]))
+            rows = np.arange(len(active))
+            out_indices = cells_at(active, env["output_space"])
+        pairs = np.full((len(reached), 2, len(indices)), -1, np.int32)
+        num = np.zeros(len(reached), np.int32)
+        for k, (sites, cells) in enumerate(reached):
+            at = np.searchsorted(active, cells)
+            found = np.flatnonzero(active.take(at, mode="clip") == cells) if len(active) else at[:0]
+            num[k] = len(found)
+            pairs[k, 0, : num[k]] = sites[found]
+            pairs[k, 1, : num[k]] = rows[at[found]]
+        return {"out_indices": out_indices, "indice_pairs": pairs, "indice_num": num}
+
+    def check_values(self, inputs: Arrays, env: Env) -> None:
+        """InputError unless the sites are unique and inside batch and input_space."""
+        indices = inputs["indices"]
+        bounds = np.array([env["batch"], *env["input_space"]])
+        outside = np.argwhere((indices < 0) | (indices >= bounds))
+        if len(outside):
+            row, column = outside[0]
+            name, value = "ndhw"[column], indices[row, column]
+            raise InputError(f"indices row {row}: {name} is {value}, expected 0 to {bounds[column] - 1}")
+        cells, first, count = np.unique(
+            cell_numbers(indices, env["input_space"]), return_index=True, return_counts=True
+        )
+        if len(cells) < len(indices):
+            row = first[np.argmax(count > 1)]
+            raise InputError(f"indices row {row}: the site {indices[row].tolist()} is there twice")
+
+    def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
+        """The recipes `lidar` (sites on the surfaces of a scene) and `bounds` (next to the ends of every axis).
+
+        Where the spec asserts the rows of out_indices, `lidar` meets that number exactly; InputError where it can't.
+        """
+        if recipe not in ("lidar", "bounds"):
+            return None
+        sites, batch, space = int(env["L"]), int(env["batch"]), env["input_space"]
+        if recipe == "bounds":
+            ends = [sorted({end for end in (0, 1, size - 2, size - 1) if 0 <= end < size}) for size in space]
+            corners = np.stack(np.meshgrid(np.arange(batch), *ends, indexing="ij"), axis=-1).reshape(-1, 4)
+            if sites > len(corners):
+                raise InputError(f"{sites} sites are wanted next to the bounds, there are {len(corners)}")
+            return corners[np.argsort(rng.random(len(corners)))[:sites]].astype(np.int32)
+        if env.get("A", -1) < 0 or env["sub_m"]:
+            return draw_sites(rng, sites, batch, space)
+        outputs = draw_sites(rng, int(env["A"]), batch, env["output_space"], compact=True)
+        return _sites_reaching(rng, outputs, sites, env)
+
+
+def _reached(indices: Array, env: Env) -> Iterator[tuple[Array, Array]]:
+    """Per kernel offset, in linear order: the sites that reach an output inside output_space, and its cell number."""
+    n, *places = indices.astype(np.int64).T
+    moved = [
+        place + pad - dilation * np.arange(size)[:, None]  # [size, L]
+        for place, pad, dilation, size in zip(places, env["pad"], env["dilation"], env["filter_space"], strict=True)
+    ]
+    d, h, w = (each // stride for each, stride in zip(moved, env["stride"], strict=True))
+    inside_d, inside_h, inside_w = (
+        (each >= 0) & (each % stride == 0) & (each // stride < size)
+        for each, stride, size in zip(moved, env["stride"], env["output_space"], strict=True)
+    )
+    D, H, W = env["output_space"]
+    for kd, kh, kw in np.ndindex(*env["filter_space"]):
+        j = np.flatnonzero(inside_d[kd] & inside_h[kh] & inside_w[kw])
+        yield j, ((n[j] * D + d[kd, j]) * H + h[kh, j]) * W + w[kw, j]
+
+
+def _sites_reaching(rng: np.random.Generator, outputs: Array, count: int, env: Env) -> Array:
+    """So many unique sites that reach exactly the given output cells, each at least once; rows (n, d, h, w), int32.
+
+    InputError where there are no such sites: an output that none reaches alone, or too few or too many sites.
+    """
+    wanted = np.unique(cell_numbers(outputs, env["output_space"]))
+    candidates = _candidates(cells_at(wanted, env["output_space"]).astype(np.int64), env)
+    candidates = candidates[np.argsort(rng.random(len(candidates)))]
+    places = cells_at(candidates, env["input_space"])
+    reached = list(_reached(places, env))
+    site, cell = (np.concatenate(parts) for parts in zip(*reached, strict=True))
+    output = np.searchsorted(wanted, cell).clip(0, len(wanted) - 1)
+    allowed = np.ones(len(places), bool)
+    allowed[site[wanted[output] != cell]] = False
+    site, output = site[allowed[site]], output[allowed[site]]
+
+    # Each output takes the site that reaches the fewest outputs (the most, where there are fewer sites than outputs).
+    degree = np.bincount(site, minlength=len(places)) * (1 if count >= len(wanted) else -1)
+    order = np.lexsort((degree[site], output))
+    covered, first = np.unique(output[order], return_index=True)
+    cover = np.unique(site[order][first])
+    allowed[cover] = False
+    rest = np.flatnonzero(allowed)
+    if len(covered) < len(wanted) or not len(cover) <= count <= len(cover) + len(rest):
+        found = f"{len(covered)} of them with {len(cover)} to {len(cover) + len(rest)} sites"
+        raise InputError(f"{count} sites can't reach exactly {len(wanted)} outputs in a scene, found {found}")
+    rows = places[np.concatenate([cover, rest[: count - len(cover)]])]
+    rows = rows[np.argsort(rng.random(count))]
+    return rows[np.argsort(rows[:, 0], kind="stable")]
+
+
+def _candidates(outputs: Array, env: Env) -> Array:
+    """The cell numbers, in input_space, of all sites that reach one of the outputs."""
+    found = []
+    for offset in np.ndindex(*env["filter_space"]):
+        places = outputs.copy()
+        places[:, 1:] = outputs[:, 1:] * env["stride"] - env["pad"] + np.multiply(offset, env["dilation"])
+        inside = ((places[:, 1:] >= 0) & (places[:, 1:] < env["input_space"])).all(axis=1)
+        found.append(cell_numbers(places[inside], env["input_space"]))
+    return np.unique(np.concatenate(found))
+
+
+OPERATORS = (GetIndicePairs(),)

@@ -1,0 +1,81 @@
+"""masked_im2col_forward: the columns of a convolution at masked positions only (RetinaNet, mmcv masked_conv).
+
+Source: the design document masked_im2col_forward, sections 1.3 (interface), 1.4 (limits), 3.2 (formula).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from generators.contract import Contract, Env, Parameter, TensorSpec
+from generators.operator import Array, Arrays, Operator
+from schemas.criteria import Criterion
+from schemas.status import BAD_PARAM, SUCCESS
+
+_ROWS = {"integers": ["pad_h - kernel_h", "H + pad_h"]}  # from wholly above the feature to wholly below it
+_COLUMNS = {"integers": ["pad_w - kernel_w", "W + pad_w"]}
+
+
+def _pad(name: str) -> Parameter:
+    """Any int, negative too; what an int can't hold is refused when a spec is expanded."""
+    return Parameter(name, minimum=-(2**31), maximum=2**31 - 1, default=1, statuses=())
+
+
+def _taps(index: Array, pad: int, tap: int, size: int) -> tuple[Array, Array]:
+    """Per mask the feature coordinate of a tap, in 64 bits, and whether it lies inside the feature."""
+    position = index.astype(np.int64) - pad + tap
+    return position, (position >= 0) & (position < size)
+
+
+class MaskedIm2colForward(Operator):
+    """data_col[(c*kernel_h + i)*kernel_w + j, m] = feature[0, c, mask_h_idx[m] - pad_h + i, mask_w_idx[m] - pad_w + j]."""
+
+    contract = Contract(
+        op="masked_im2col_forward",
+        category="pure_io",
+        inputs=(
+            TensorSpec("feature", ("float", "half"), "NCHW", "1 C H W", values={"uniform": [-1, 1]}),
+            TensorSpec("mask_h_idx", ("int32",), "ARRAY", "M", values=_ROWS),
+            TensorSpec("mask_w_idx", ("int32",), "ARRAY", "M", values=_COLUMNS),
+        ),
+        outputs=(
+            TensorSpec(
+                "data_col",
+                ("float", "half"),
+                "ARRAY",
+                "C*kernel_h*kernel_w M",
+                same_dtype_as="feature",
+                criteria=(Criterion("diff3", 0.0, "category pure_io"),),
+                natural_zeros=0.99,
+            ),
+        ),
+        parameters=(
+            Parameter("kernel_h", minimum=1, default=3),
+            Parameter("kernel_w", minimum=1, default=3),
+            _pad("pad_h"),
+            _pad("pad_w"),
+        ),
+        zero_elements={"C": BAD_PARAM, "H": BAD_PARAM, "W": BAD_PARAM, "M": SUCCESS},
+        workspace=True,
+        theory_ops="C*kernel_h*kernel_w*M",
+        network="RetinaNet",
+        source="design document masked_im2col_forward; mmcv masked_im2col",
+    )
+
+    def reference(self, inputs: Arrays, env: Env) -> Arrays:
+        """Bit-exact copies into zeros; source: design document masked_im2col_forward, 3.2."""
+        feature = inputs["feature"][0]
+        C, H, W = feature.shape
+        M = inputs["mask_h_idx"].size
+        kernel_h, kernel_w = env["kernel_h"], env["kernel_w"]
+        columns = np.zeros((C, kernel_h, kernel_w, M), feature.dtype)
+        for i in range(kernel_h):
+            y, inside_y = _taps(inputs["mask_h_idx"], env["pad_h"], i, H)
+            for j in range(kernel_w):
+                x, inside_x = _taps(inputs["mask_w_idx"], env["pad_w"], j, W)
+                m = np.flatnonzero(inside_y & inside_x)
+                columns[:, i, j, m] = feature[:, y[m], x[m]]
+        return {"data_col": columns.reshape(C * kernel_h * kernel_w, M)}
+
+
+OPERATORS = (MaskedIm2colForward(),)

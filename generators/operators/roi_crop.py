@@ -1,0 +1,126 @@
+"""roi_crop_forward and roi_crop_backward: bilinear sampling of feature maps at grid points (Faster R-CNN, CoupleNet).
+
+Source: the design document roi_crop, sections 1.3 (interface), 1.4 (limits), 3.1 (formulas).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from generators.contract import Contract, Env, Rule, TensorSpec
+from generators.operator import Array, Arrays, Operator
+from schemas.criteria import Criterion
+from schemas.status import BAD_PARAM
+
+_CRITERIA = tuple(Criterion(name, 3e-3, "category composite") for name in ("diff1", "diff2"))
+_IMAGE, _GRID, _BINS = "B H W C", "N OH OW 2", "N OH OW C"
+_BLOCK = 1 << 20  # elements worked on at a time in float64
+
+
+def _contract(op: str, first: TensorSpec, computed: TensorSpec, theory_ops: str) -> Contract:
+    return Contract(
+        op=op,
+        category="composite",
+        inputs=(first, TensorSpec("grid", ("float",), "ARRAY", _GRID, values={"recipe": "grid"})),
+        outputs=(computed,),
+        rules=(Rule("N is a multiple of B", "N % B == 0", breaks=({"N": 5},)),),
+        zero_elements=dict.fromkeys(("B", "H", "W", "C", "N", "OH", "OW"), BAD_PARAM),
+        theory_ops=theory_ops,
+        network="Faster R-CNN, CoupleNet",
+        source="design document roi_crop; BilinearSamplerBHWD",
+    )
+
+
+def _tensor(name: str, shape: str) -> TensorSpec:
+    """A float NHWC tensor; bins outside the image, and pixels that no bin touches, are naturally zero."""
+    values = {"uniform": [-1, 1]}
+    return TensorSpec(name, ("float",), "NHWC", shape, values=values, criteria=_CRITERIA, natural_zeros=1.0)
+
+
+def _corners(grid: Array, B: int, H: int, W: int) -> tuple[Array, Array, Array]:
+    """The four corners of every grid point: flat pixel number, weight, and whether the corner lies inside the image.
+
+    Each is [4, N*OH*OW]; float64 from the float32 grid. Corner pixels sit at -1 and 1; a coordinate that isn't finite
+    reaches no corner.
+    """
+    bins = grid.reshape(-1, 2).astype(np.float64)
+    image = np.arange(len(bins)) // (len(bins) // grid.shape[0]) // (grid.shape[0] // B)
+    with np.errstate(invalid="ignore"):
+        ay, ax = (bins[:, 0] + 1) * (H - 1) / 2, (bins[:, 1] + 1) * (W - 1) / 2
+        y0, x0 = np.floor(ay), np.floor(ax)
+        wy, wx = 1 - (ay - y0), 1 - (ax - x0)
+    y, x = np.stack([y0, y0, y0 + 1, y0 + 1]), np.stack([x0, x0 + 1, x0, x0 + 1])
+    weight = np.stack([wx * wy, (1 - wx) * wy, wx * (1 - wy), (1 - wx) * (1 - wy)])
+    inside = (y >= 0) & (y < H) & (x >= 0) & (x < W)  # as floats: a huge coordinate has no integer
+    pixel = (image * H + np.where(inside, y, 0).astype(np.int64)) * W + np.where(inside, x, 0).astype(np.int64)
+    return pixel, weight, inside
+
+
+class _RoiCrop(Operator):
+    """What both directions share: the grid's values."""
+
+    def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
+        """The recipe `grid`: of the coordinates 1/8 exactly -1 or 1, 1/4 on pixel centres, the others uniform in [-1, 1)."""
+        if recipe != "grid":
+            return None
+        shape = tuple(int(env[name]) for name in ("N", "OH", "OW"))
+        values = np.empty((*shape, 2), np.float32)
+        for axis, size in enumerate((env["H"], env["W"])):
+            kind, where = rng.random(shape), rng.random(shape)
+            centre = np.floor(where * size) / max(size - 1, 1)
+            unit = np.select([kind < 1 / 8, kind < 3 / 8], [np.round(where), centre], where)
+            values[..., axis] = 2 * unit - 1
+        return values
+
+
+class RoiCropForward(_RoiCrop):
+    """output[n, i, j] = the bilinear sample of image n // (N/B) at grid[n, i, j] = (y, x); 0 outside the image."""
+
+    contract = _contract("roi_crop_forward", _tensor("input", _IMAGE), _tensor("output", _BINS), "7*B*H*W*C")
+
+    def reference(self, inputs: Arrays, env: Env) -> Arrays:
+        """Weighted corners in float64; a corner outside is not read. Source: design document roi_crop, 3.1."""
+        B, H, W, C = inputs["input"].shape
+        pixels = inputs["input"].reshape(B * H * W, C)
+        pixel, weight, inside = _corners(inputs["grid"], B, H, W)
+        bins = pixel.shape[1]
+        output = np.empty((bins, C), np.float32)
+        step = max(1, _BLOCK // C)
+        for start in range(0, bins, step):
+            block = slice(start, start + step)
+            total = np.zeros((min(step, bins - start), C))
+            for corner in range(4):
+                hit = np.flatnonzero(inside[corner, block])
+                with np.errstate(invalid="ignore"):  # Inf * 0 and Inf - Inf are NaN, as they should
+                    total[hit] += weight[corner, block][hit, None] * pixels[pixel[corner, block][hit]]
+            output[block] = total
+        return {"output": output.reshape(*inputs["grid"].shape[:3], C)}
+
+
+class RoiCropBackward(_RoiCrop):
+    """grad_input gets weight * grad_output at the corners of every bin that lie inside the image."""
+
+    contract = _contract(
+        "roi_crop_backward", _tensor("grad_output", _BINS), _tensor("grad_input", _IMAGE), "8*N*OH*OW*C"
+    )
+
+    def reference(self, inputs: Arrays, env: Env) -> Arrays:
+        """Sums in float64, pixel by pixel in the order of the bins. Source: design document roi_crop, 3.1."""
+        B, H, W, C = (env[name] for name in ("B", "H", "W", "C"))
+        grad_output = inputs["grad_output"].reshape(-1, C)
+        pixel, weight, inside = _corners(inputs["grid"], B, H, W)
+        corner, bins = np.nonzero(inside)
+        order = np.argsort(pixel[corner, bins], kind="stable")
+        corner, bins = corner[order], bins[order]
+        pixels, starts = np.unique(pixel[corner, bins], return_index=True)
+        grad_input = np.zeros((B * H * W, C), np.float32)
+        step = max(1, _BLOCK // max(1, len(bins)))  # channels at a time
+        for start in range(0, C if len(bins) else 0, step):
+            block = slice(start, start + step)
+            with np.errstate(invalid="ignore", over="ignore"):  # Inf * 0, Inf - Inf, sums beyond float
+                parts = weight[corner, bins][:, None] * grad_output[bins, block]
+                grad_input[pixels, block] = np.add.reduceat(parts, starts, axis=0)
+        return {"grad_input": grad_input.reshape(B, H, W, C)}
+
+
+OPERATORS = (RoiCropForward(), RoiCropBackward())

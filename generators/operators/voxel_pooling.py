@@ -1,0 +1,103 @@
+"""voxel_pooling_forward: sums the features of the points that fall into each voxel column (BEVDepth).
+
+Source: the design document voxel_pooling_forward, sections 1.3 (interface), 1.4 (limits), 3.1 (formulas).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from generators.contract import Contract, Env, Parameter, TensorSpec
+from generators.operator import Array, Arrays, Operator
+from schemas.criteria import Criterion
+
+_SUM = tuple(Criterion(name, 3e-3, "category atomic_add") for name in ("diff1", "diff2"))
+_EXACT = tuple(Criterion(name, 0.0, "integer output") for name in ("diff1", "diff2"))
+_POINTS = "batch_size num_points"
+_BLOCK = 1 << 20  # elements worked on at a time in float64
+
+
+class VoxelPoolingForward(Operator):
+    """output_features[b, y, x] sums input_features of the inside points; pos_memo says (b, y, x) of each, -1 outside."""
+
+    contract = Contract(
+        op="voxel_pooling_forward",
+        category="atomic_add",
+        inputs=(
+            TensorSpec("geom_xyz", ("int32",), "ARRAY", f"{_POINTS} 3", values={"recipe": "points"}),
+            TensorSpec("input_features", ("float",), "ARRAY", f"{_POINTS} num_channels", values={"uniform": [-1, 1]}),
+        ),
+        outputs=(
+            TensorSpec(
+                "output_features",
+                ("float",),
+                "ARRAY",
+                "batch_size num_voxel_y num_voxel_x num_channels",
+                criteria=_SUM,
+                natural_zeros=1.0,  # voxels without a point
+            ),
+            TensorSpec("pos_memo", ("int32",), "ARRAY", f"{_POINTS} 3", criteria=_EXACT, fill=-1, natural_zeros=1.0),
+        ),
+        parameters=tuple(
+            Parameter(name, minimum=1)
+            for name in ("batch_size", "num_points", "num_channels", "num_voxel_x", "num_voxel_y", "num_voxel_z")
+        ),
+        theory_ops="2*batch_size*num_voxel_y*num_voxel_x*num_channels + 3*batch_size*num_points",
+        network="BEVDepth",
+        source="design document voxel_pooling_forward; BEVDepth voxel_pooling",
+    )
+
+    def reference(self, inputs: Arrays, env: Env) -> Arrays:
+        """Sums in float64, cell by cell in the order of the points. Source: design document voxel_pooling_forward, 3.1."""
+        B, N, C = inputs["input_features"].shape
+        X, Y, Z = (env[name] for name in ("num_voxel_x", "num_voxel_y", "num_voxel_z"))
+        x, y, z = np.moveaxis(inputs["geom_xyz"].reshape(B * N, 3), 1, 0)
+        inside = (x >= 0) & (x < X) & (y >= 0) & (y < Y) & (z >= 0) & (z < Z)
+        points = np.flatnonzero(inside)
+        batch, y, x = points // N, y[points].astype(np.int64), x[points].astype(np.int64)
+        pos_memo = np.full((B * N, 3), -1, np.int32)
+        pos_memo[points] = np.stack([batch, y, x], axis=1)
+
+        cell = (batch * Y + y) * X + x
+        order = np.argsort(cell, kind="stable")
+        cell, points = cell[order], points[order]
+        output = np.zeros((B * Y * X, C), np.float32)
+        features = inputs["input_features"].reshape(B * N, C)
+        cells, starts = np.unique(cell, return_index=True)
+        output[cells] = _segment_sums(features, points, starts)
+        return {"output_features": output.reshape(B, Y, X, C), "pos_memo": pos_memo.reshape(B, N, 3)}
+
+    def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
+        """The recipe `points`: of the coordinates 4/5 inside, 1/20 each at 0, at the last, just below 0, at or beyond the end."""
+        if recipe != "points":
+            return None
+        shape = (int(env["batch_size"]), int(env["num_points"]))
+        points = np.empty((*shape, 3), np.int32)
+        for axis, name in enumerate(("num_voxel_x", "num_voxel_y", "num_voxel_z")):
+            size, kind, where = int(env[name]), rng.random(shape), rng.random(shape)
+            bounds = [kind < 0.05, kind < 0.1, kind < 0.15, kind < 0.175, kind < 0.2]
+            values = [0, size - 1, -1 - np.floor(where * 3), size, size + np.floor(where * 5)]
+            points[..., axis] = np.select(bounds, values, np.floor(where * size))
+        return points
+
+    def theory_io_bytes(self, env: Env, inputs: Arrays, outputs: Arrays) -> float:
+        """geom_xyz once, and per inside point 3 ints and 3*C floats (OPERATORS.md, theoretical work)."""
+        inside = int(np.count_nonzero(outputs["pos_memo"][..., 0] >= 0))
+        return float(inputs["geom_xyz"].nbytes + 4 * inside * (3 + 3 * int(env["num_channels"])))
+
+
+def _segment_sums(features: Array, points: Array, starts: Array) -> Array:
+    """Per segment points[starts[i]:starts[i + 1]] the sum of its rows of features, in float64."""
+    sums = np.zeros((len(starts), features.shape[1]))
+    step = max(1, _BLOCK // max(1, features.shape[1]))
+    for begin in range(0, len(points), step):
+        end = min(begin + step, len(points))
+        first = int(np.searchsorted(starts, begin, side="right")) - 1  # the segment that `begin` lies in
+        last = int(np.searchsorted(starts, end, side="left"))
+        inner = np.maximum(starts[first:last], begin) - begin
+        with np.errstate(invalid="ignore"):  # Inf - Inf is NaN, as it should
+            sums[first:last] += np.add.reduceat(features[points[begin:end]].astype(np.float64), inner, axis=0)
+    return sums
+
+
+OPERATORS = (VoxelPoolingForward(),)

@@ -1,0 +1,189 @@
+"""The leaves of a spec file: names, numbers and lists, each with its test, its words and its JSON Schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic_core import PydanticCustomError, core_schema
+
+from schemas.criteria import NAMES
+from schemas.dtypes import DTYPES, LAYOUTS, dtype_named
+from schemas.errors import InputError
+from schemas.status import STATUS_NUMBERS, status_name
+from schemas.suggest import did_you_mean
+
+NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*")
+CRITERIA: Final = tuple(dict.fromkeys((*NAMES.values(), "diff3_1")))
+Schema = dict[str, Any]
+Test = Callable[[Any], bool]
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in a YAML file, shortened, for "found ..."."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "a mapping"
+    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A value that is no mapping: what it must be, in words, as a test and as JSON Schema."""
+
+    expected: str
+    test: Test
+    schema: Schema
+
+    def message(self, value: Any) -> str:
+        return f"found {shown(value)}, expected {self.expected}"
+
+    def check(self, value: Any) -> Any:
+        if not self.test(value):
+            raise PydanticCustomError("leaf", "{text}", {"text": self.message(value)})
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.check)
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Schema:
+        return dict(self.schema)
+
+
+class _Word(_Leaf):
+    """One of the known words."""
+
+    def __init__(self, what: str, known: Sequence[str], test: Test | None = None) -> None:
+        super().__init__(what, test or known.__contains__, {"enum": list(known)})
+
+    def message(self, value: Any) -> str:
+        known = self.schema["enum"]
+        hint = did_you_mean(value, known) if isinstance(value, str) else f": expected one of {', '.join(known)}"
+        return f"unknown {self.expected} {shown(value)}{hint}"
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and NAME.fullmatch(value) is not None
+
+
+def _list_of(test: Test, value: Any, length: int | None = None) -> bool:
+    return isinstance(value, list) and (length is None or len(value) == length) and all(map(test, value))
+
+
+def _is_size(value: Any) -> bool:
+    return (_is_integer(value) and value >= 0) or isinstance(value, str)
+
+
+def _is_bound(value: Any) -> bool:
+    return _is_number(value) or isinstance(value, str)
+
+
+def _is_parameter(value: Any) -> bool:
+    return _is_number(value) or isinstance(value, str) or _list_of(_is_integer, value)
+
+
+def _is_status(value: Any) -> bool:
+    try:
+        return _is_integer(value) or (isinstance(value, str) and bool(status_name(value)))
+    except InputError:
+        return False
+
+
+def _is_unique(value: Any) -> bool:
+    return _list_of(_is_bound, value, 2) or (bool(value) and _list_of(lambda pair: _list_of(_is_bound, pair, 2), value))
+
+
+_NUMBER: Final[Schema] = {"type": "number"}
+_BOUND: Final[Schema] = {"type": ["number", "string"]}
+_PAIR: Final[Schema] = {"type": "array", "items": _BOUND, "minItems": 2, "maxItems": 2}
+_SIZE: Final[Schema] = {"type": ["integer", "string"], "minimum": 0}
+_STATUS: Final[Schema] = {"enum": list(STATUS_NUMBERS)}
+
+Name = Annotated[
+    Any,
+    _Leaf(
+        "a name of a-z 0-9 _ . -, starting with a letter or digit",
+        _is_name,
+        {"type": "string", "pattern": f"^{NAME.pattern}$"},
+    ),
+]
+Tag = Annotated[Any, _Leaf("a word", lambda value: isinstance(value, str), {"type": "string"})]
+Parameter = Annotated[
+    Any,
+    _Leaf(
+        "a number, a word of the parameter's choices, or a list of integers",
+        _is_parameter,
+        {"anyOf": [_BOUND, {"type": "array", "items": {"type": "integer"}}]},
+    ),
+]
+Size = Annotated[Any, _Leaf("an integer of 0 or more, or an expression", _is_size, _SIZE)]
+Shape = Annotated[
+    Any,
+    _Leaf(
+        "a list of dims: integers of 0 or more, or expressions",
+        lambda value: _list_of(_is_size, value),
+        {"type": "array", "items": _SIZE},
+    ),
+]
+Strides = Annotated[
+    Any,
+    _Leaf(
+        "a list of integers of 0 or more",
+        lambda value: _list_of(lambda each: _is_integer(each) and each >= 0, value),
+        {"type": "array", "items": {"type": "integer", "minimum": 0}},
+    ),
+]
+Threshold = Annotated[
+    Any, _Leaf("a number of 0 or more", lambda value: _is_number(value) and value >= 0, {**_NUMBER, "minimum": 0})
+]
+Share = Annotated[
+    Any,
+    _Leaf(
+        "a share from 0 to 1",
+        lambda value: _is_number(value) and 0 <= value <= 1,
+        {**_NUMBER, "minimum": 0, "maximum": 1},
+    ),
+]
+Pair = Annotated[Any, _Leaf("[number, number]", lambda value: _list_of(_is_bound, value, 2), _PAIR)]
+Bound = Annotated[Any, _Leaf("a number or an expression", _is_bound, _BOUND)]
+Bounds = Annotated[
+    Any, _Leaf("a list of numbers", lambda value: _list_of(_is_bound, value), {"type": "array", "items": _BOUND})
+]
+Unique = Annotated[
+    Any,
+    _Leaf("[low, high], or a list of such pairs", _is_unique, {"anyOf": [_PAIR, {"type": "array", "items": _PAIR}]}),
+]
+Expect = Annotated[
+    Any,
+    _Leaf(
+        f"a status or a list of them ({', '.join(STATUS_NUMBERS)})",
+        lambda value: _is_status(value) or (bool(value) and _list_of(_is_status, value)),
+        {"anyOf": [_STATUS, {"type": "array", "items": _STATUS, "minItems": 1}]},
+    ),
+]
+DTypeName = Annotated[Any, _Word("dtype", tuple(DTYPES), lambda name: dtype_named(name) is not None)]
+Layout = Annotated[Any, _Word("layout", LAYOUTS)]
+Workspace = Annotated[
+    Any, _Leaf("null or short", lambda value: value in (None, "null", "short"), {"enum": ["null", "short", None]})
+]
+CriterionName = Annotated[Any, _Word("criterion", CRITERIA)]
+Axis = Annotated[
+    Any,
+    _Leaf(
+        "a list of at least one value",
+        lambda value: isinstance(value, list) and bool(value),
+        {"type": "array", "minItems": 1},
+    ),
+]

@@ -1,0 +1,246 @@
+"""YAML files as plain data, with the line and column of everything in them.
+
+YAML 1.2's core schema: 1e-3 is a number, 010 is ten, no and on are words; duplicate keys are errors, keys are words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from schemas.errors import InputError, Place
+
+KeyPath = tuple[str | int, ...]
+
+_MOST: Final = 20  # errors told of one file
+_TAG: Final = "tag:yaml.org,2002:"
+_INTEGER: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_CONSTANTS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **{sign + word: float(sign + "inf") for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")},
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+_SPECIAL: Final = frozenset("+-.0123456789~ntfNTF")  # first characters of what may be no word
+
+
+class Located(dict[str, Any]):
+    """A mapping of a YAML file that knows its line."""
+
+    __slots__ = ("line",)
+    line: int
+
+
+@dataclass(frozen=True)
+class Document:
+    """A YAML file: its data, and the place of each part of them."""
+
+    file: str
+    text: str
+    data: Any
+
+    @cached_property
+    def _root(self) -> Any:
+        # Composed again only once something has to be pointed at: marks of everything would cost more than the data.
+        return yaml.compose(self.text, Loader=yaml.CSafeLoader)
+
+    def place(self, path: KeyPath, at_key: bool = False) -> Place:
+        """Where the value (or the key) at a key path stands; of a path that leads nowhere, as far as it leads."""
+        node, mark = self._root, None if self._root is None else self._root.start_mark
+        for step in path:
+            found = next(_children(node, step), None)
+            if found is None:
+                break
+            key_node, node = found
+            mark = (key_node if at_key and key_node is not None else node).start_mark
+        line, column = (None, None) if mark is None else (mark.line + 1, mark.column + 1)
+        return Place(self.file, line, column, key_text(path) or None)
+
+    def has(self, path: KeyPath) -> bool:
+        """Whether something stands at a key path."""
+        data = self.data
+        for step in path:
+            try:
+                data = data[step]
+            except (KeyError, IndexError, TypeError):
+                return False
+        return True
+
+
+def _children(node: Any, step: str | int) -> Iterator[tuple[Any, Any]]:
+    """(key node, value node) of a step; merged mappings come after the mapping's own keys."""
+    if isinstance(node, yaml.SequenceNode):
+        if isinstance(step, int) and step < len(node.value):
+            yield None, node.value[step]
+    elif isinstance(node, yaml.MappingNode):
+        yield from (pair for pair in node.value if pair[0].value == step)
+        for key_node, value in node.value:
+            if key_node.value == "<<":
+                for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    yield from _children(merged, step)
+
+
+def key_text(path: Iterable[str | int]) -> str:
+    """A key path as people write it: suites.network[3].params.psa_type."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+def together(errors: list[InputError]) -> InputError:
+    """One error of several, in the order of their places, a line each."""
+    if len(errors) == 1:
+        return errors[0]
+    ordered = sorted(
+        errors, key=lambda error: (error.place.line or 0, error.place.column or 0) if error.place else (0, 0)
+    )
+    lines = list(dict.fromkeys(str(error) for error in ordered))
+    more = [f"... and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
+    return InputError("\n".join(lines[:_MOST] + more))
+
+
+def load_yaml(path: Path) -> Document:
+    """Read a YAML file; InputError with every place where it can't be read, is no YAML, or repeats a key."""
+    file = str(path)
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        reason = "it is a folder" if path.is_dir() else error.strerror or str(error)
+        raise InputError(f"can't read the spec: {reason}", Place(file)) from None
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        place = Place(file, before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
+        raise InputError(f"byte 0x{raw[error.start]:02x} is not UTF-8", place) from None
+    builder = _Builder(file, text)
+    try:
+        data = builder.document()
+    except yaml.MarkedYAMLError as error:
+        raise _syntax_error(file, text, error) from None
+    except yaml.reader.ReaderError as error:
+        raise InputError(f"character #x{error.character:02x} is not allowed: {error.reason}", Place(file)) from None
+    except RecursionError:
+        raise InputError("nested too deep", Place(file)) from None
+    if builder.errors:
+        raise together(builder.errors)
+    return Document(file, text, data)
+
+
+def _syntax_error(file: str, text: str, error: yaml.MarkedYAMLError) -> InputError:
+    mark: Any = error.problem_mark or error.context_mark
+    place = Place(file) if mark is None else Place(file, mark.line + 1, mark.column + 1)
+    lines = text.splitlines()
+    rest = lines[mark.line][mark.column :] if mark is not None and mark.line < len(lines) else ""
+    before = lines[mark.line][: mark.column] if rest else ""
+    if rest.startswith("\t") or (before.endswith("\t") and not before.strip()):
+        return InputError("found a tab, expected spaces", place)
+    context = f" {error.context}" if error.context else ""
+    return InputError(f"{error.problem}{context}", place)
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+class _Builder:
+    """Builds plain data from libyaml's events."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self._file = file
+        self._next = yaml.CSafeLoader(text).get_event
+        self._anchors: dict[str, Any] = {}
+        self.errors: list[InputError] = []
+
+    def document(self) -> Any:
+        self._next()  # stream start
+        event = self._next()
+        if isinstance(event, yaml.StreamEndEvent):
+            return None
+        data = self._value(self._next())
+        self._next()  # document end
+        event = self._next()
+        if not isinstance(event, yaml.StreamEndEvent):
+            self._fail(event, "found a second document, expected one")
+        return data
+
+    def _fail(self, event: Any, message: str) -> None:
+        mark = event.start_mark
+        self.errors.append(InputError(message, Place(self._file, mark.line + 1, mark.column + 1)))
+
+    def _value(self, event: Any) -> Any:
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
+            value = self._scalar(event)
+        elif kind is yaml.SequenceStartEvent:
+            value = self._sequence()
+        elif kind is yaml.MappingStartEvent:
+            value = self._mapping(event)
+        else:
+            if event.anchor not in self._anchors:
+                self._fail(event, f"alias *{event.anchor} has no anchor before it")
+            return self._anchors.get(event.anchor)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = value
+        return value
+
+    def _scalar(self, event: Any) -> Any:
+        if event.implicit[0]:
+            return plain_scalar(event.value) if event.value[:1] in _SPECIAL or not event.value else event.value
+        if event.tag in (None, "!", _TAG + "str"):
+            return event.value
+        value = plain_scalar(event.value)
+        kinds: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}
+        wanted = kinds.get(event.tag.removeprefix(_TAG))
+        if wanted is None or not isinstance(value, wanted):
+            self._fail(event, f"{event.value!r} with tag {event.tag}, expected a plain value")
+        return float(value) if event.tag == _TAG + "float" and isinstance(value, int) else value
+
+    def _sequence(self) -> list[Any]:
+        items: list[Any] = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            items.append(self._value(event))
+        return items
+
+    def _mapping(self, start: Any) -> Located:
+        own = Located()
+        own.line = _line(start)
+        merged: list[Any] = []
+        lines: dict[str, int] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            if type(event) is not yaml.ScalarEvent:
+                self._fail(event, "found a key that is no word")
+                self._value(event)
+                self._value(self._next())
+                continue
+            key, line = event.value, _line(event)
+            value = self._value(self._next())
+            if key == "<<" and event.implicit[0]:
+                merged += value if isinstance(value, list) else [value]
+                if not all(isinstance(each, dict) for each in merged):
+                    self._fail(event, "<< merges mappings, found something else")
+            elif key in own:
+                self._fail(event, f"duplicate key {key!r}, first in line {lines[key]}")
+            else:
+                own[key] = value
+                lines[key] = line
+        for each in merged:
+            for key, value in each.items() if isinstance(each, dict) else ():
+                own.setdefault(key, value)
+        return own
+
+
+@lru_cache(maxsize=1 << 14)
+def plain_scalar(text: str) -> Any:
+    """What an unquoted scalar is by YAML 1.2's core schema: null, true, false, an integer, a float, or a word."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if _INTEGER.fullmatch(text) and len(text) < 4000:  # longer ones Python refuses to read
+        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+    return float(text) if _FLOAT.fullmatch(text) else text

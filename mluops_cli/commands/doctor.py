@@ -1,0 +1,134 @@
+"""`mluops doctor`: is everything here that the tool needs?"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import rich_click as click
+
+from mluops_cli.commands.tables import format_bytes, table_lines
+from schemas.version import __version__
+
+FAILED: Final = 3
+_EXTRAS: Final = {"torch": "torch", "cluster": "distributed", "fuzz": "hypothesis", "plots": "matplotlib"}
+_SCARCE: Final = 2**30  # bytes of memory or disk below which a network suite can't be handled
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report; ok is None for an optional part that isn't there."""
+
+    what: str
+    found: str
+    ok: bool | None = True
+
+
+@click.command(epilog="Example: mluops doctor")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+def command(folder: Path) -> int:
+    """Check this machine: versions, memory, free disk at FOLDER, optional parts. Exit code 3 where one is missing."""
+    findings = [*_machine(folder), *_requirements(), *_extras(), *_parts()]
+    marks = {True: "ok", False: "MISSING", None: "-"}
+    for line in table_lines([(marks[each.ok], each.what, each.found) for each in findings]):
+        click.echo(line)
+    return FAILED if any(finding.ok is False for finding in findings) else 0
+
+
+def _machine(folder: Path) -> Iterator[Finding]:
+    import psutil
+
+    yield Finding("mluops", __version__)
+    yield Finding("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield Finding("cores", str(cores))
+    memory = psutil.virtual_memory()
+    text = f"{format_bytes(memory.available)} available of {format_bytes(memory.total)}"
+    yield Finding("memory", text, memory.available >= _SCARCE)
+    disk = shutil.disk_usage(folder)
+    yield Finding("disk", f"{format_bytes(disk.free)} free at {folder.resolve()}", disk.free >= _SCARCE)
+
+
+def _requirements() -> Iterator[Finding]:
+    """The packages that the installed distribution asks for, with their least versions."""
+    try:
+        lines = importlib.metadata.requires("mluops") or []
+    except importlib.metadata.PackageNotFoundError:
+        yield Finding("package", "mluops is not installed: pip install .", False)
+        return
+    for line in lines:
+        match = re.fullmatch(r"([\w.-]+)\s*>=\s*([\d.]+)", line)
+        if match is None:
+            continue  # an extra
+        name, least = match.groups()
+        version = _version(name)
+        if version is None:
+            yield Finding(name, f"not installed, needs {least} or newer", False)
+        elif _numbers(version) < _numbers(least):
+            yield Finding(name, f"{version}, needs {least} or newer", False)
+        else:
+            yield Finding(name, version)
+
+
+def _extras() -> Iterator[Finding]:
+    for extra, module in _EXTRAS.items():
+        if find_spec(module) is None:
+            yield Finding(f"[{extra}]", f"not installed (pip install mluops[{extra}])", None)
+        else:
+            yield Finding(f"[{extra}]", f"{module} {_version(module) or ''}".rstrip())
+
+
+def _parts() -> Iterator[Finding]:
+    """What the parts of the tool say of themselves once they are loaded."""
+    yield _tried("BLAS", _blas)
+    yield _tried("protobuf runtime", _protobuf)
+    yield _tried("operators", _operators)
+
+
+def _tried(what: str, ask: Any) -> Finding:
+    try:
+        return Finding(what, ask())
+    except Exception as error:  # a doctor names every ill
+        return Finding(what, f"{type(error).__name__}: {error}", False)
+
+
+def _blas() -> str:
+    import numpy as np
+
+    config: Any = np.show_config(mode="dicts")
+    blas = config["Build Dependencies"]["blas"]
+    return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".rstrip()
+
+
+def _protobuf() -> str:
+    from google.protobuf.internal import api_implementation
+
+    from schemas.proto import pool
+
+    pool()
+    return f"{api_implementation.Type()}; the case file's descriptor loads"
+
+
+def _operators() -> str:
+    from generators.operator import operators
+
+    return ", ".join(sorted(operators()))
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])

@@ -1,0 +1,76 @@
+"""Options that several commands share, and the values they read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import rich_click as click
+
+from generators.operator import add_operators
+from mluops_cli.implementations.loading import load_file
+from mluops_cli.implementations.registry import add_implementations
+
+_UNITS: Final = {
+    "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+    "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40,
+}  # fmt: skip
+_plugins: set[Path] = set()
+
+
+class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on only
+    """A number of bytes such as 64MiB, 1.5GB or 4096."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
+        if match is None or match[2].upper() not in _UNITS:
+            self.fail(f"{value!r} is not a size; expected one such as 64MiB, 1.5GB or 4096", param, ctx)
+        return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+class Names(click.ParamType):  # type: ignore[type-arg]
+    """Names separated by commas."""
+
+    name = "name,.."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
+        if isinstance(value, frozenset):
+            return value
+        names = frozenset(name.strip() for name in value.split(",")) - {""}
+        if not names:
+            self.fail("expected names separated by commas", param, ctx)
+        return names
+
+
+def load_plugins(paths: Iterable[Path]) -> None:
+    """Load Python files and register their OPERATORS and IMPLEMENTATIONS, once each; an error names the file."""
+    for path in map(Path.resolve, paths):
+        if path not in _plugins:
+            module = load_file(path)
+            add_operators(module)
+            add_implementations(module)
+            _plugins.add(path)
+
+
+def _load(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]) -> tuple[Path, ...]:
+    load_plugins(value)
+    return value
+
+
+def plugin_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--plugin PATH, loaded before anything else is looked at; the command gets the paths as `plugins`."""
+    return click.option(
+        "--plugin",
+        "plugins",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        is_eager=True,
+        callback=_load,
+        help="A Python file with OPERATORS and IMPLEMENTATIONS to add.",
+    )(command)

@@ -1,0 +1,1 @@
+"""From a path to records: plan, worker processes, buffers, events."""

@@ -1,0 +1,57 @@
+"""What happens in a run, as typed events; listeners (results, console, reports) know nothing of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mluops_cli.reports.record import Record, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """cases are about to be run, done of them are finished already (--resume)."""
+
+    impl: str
+    cases: int
+    jobs: int
+    out: Path
+    done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CaseStarted:
+    """A worker has been given the case."""
+
+    case: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFinished:
+    """The one record of a case."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """About once a second: what is being run, with seconds since its start, and how many are finished."""
+
+    running: tuple[tuple[str, float], ...]
+    finished: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """All records are written; not_run counts selected cases without one (interrupted, or --max-fail)."""
+
+    tally: Tally
+    exit_code: int
+    seconds: float
+    not_run: int = 0
+    interrupted: bool = False
+
+
+Event = RunStarted | CaseStarted | CaseFinished | Heartbeat | RunFinished
+Listener = Callable[[Event], None]

@@ -1,0 +1,173 @@
+"""One worker process as the supervisor sees it: a pipe for tasks and results, a pipe for what it prints, and an end."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import psutil
+
+from mluops_cli.execution.worker import worker_main
+
+KEPT: Final = 4096  # bytes of what a case prints that are kept: as many of its start, as many of its end
+_CHUNK: Final = 1 << 16
+# One thread per worker: the workers share the cores, and sums must not depend on how many threads made them.
+_THREADS: Final = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What a worker has to know besides its cases; plug-ins are paths of Python files."""
+
+    impl: str
+    plugins: tuple[str, ...] = ()
+    repeat: int = 1
+
+
+class WorkerProcess:
+    """A worker: spawned, warm between cases, in a session of its own so that it can be killed with all it started."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.printed, their_output = context.Pipe(duplex=False)
+        self._head, self._tail = bytearray(), bytearray()
+        self._lost = 0
+        self.process = context.Process(target=worker_main, args=(theirs, their_output, asdict(settings)))
+        with _environment(), _interrupts_held():
+            self.process.start()
+        theirs.close()
+        their_output.close()
+        os.set_blocking(self.printed.fileno(), False)
+        self.since = time.monotonic()  # of its start, or of the case it works on
+        self.ready = False
+        self._open = True
+
+    def send(self, task: dict[str, Any]) -> None:
+        """Give it a case; OSError where it is gone."""
+        self.drain()
+        self._head.clear()
+        self._tail.clear()
+        self._lost = 0
+        self.since = time.monotonic()
+        self.pipe.send_bytes(json.dumps(task).encode())
+
+    def receive(self) -> dict[str, Any] | None:
+        """A message that has arrived, None where there is none or it can't be read."""
+        try:
+            if not self.pipe.poll():
+                return None
+            message = json.loads(self.pipe.recv_bytes())
+        except (EOFError, OSError, ValueError):
+            return None
+        return message if isinstance(message, dict) else None
+
+    def drain(self) -> None:
+        """Take what it has printed so far; the middle of a flood is dropped."""
+        while self._open:
+            try:
+                data = os.read(self.printed.fileno(), _CHUNK)
+            except BlockingIOError:
+                return
+            if not data:
+                self._open = False
+                return
+            self._keep(data)
+            if len(data) < _CHUNK:
+                return
+
+    def _keep(self, data: bytes) -> None:
+        room = KEPT - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > KEPT:
+            self._lost += len(self._tail) - KEPT
+            del self._tail[:-KEPT]
+
+    @property
+    def output(self) -> str:
+        """What it printed since the last case was given to it, bounded."""
+        gap = f"\n... {self._lost} bytes ...\n".encode() if self._lost else b""
+        return bytes(self._head + gap + self._tail).decode("utf-8", "backslashreplace")
+
+    def waitables(self) -> list[Any]:
+        """What becomes readable when it has something to say, or dies."""
+        return [self.pipe, self.process.sentinel, *([self.printed] if self._open else [])]
+
+    @property
+    def alive(self) -> bool:
+        return self.process.is_alive()
+
+    @property
+    def death(self) -> str:
+        """How it ended, in words."""
+        code = self.process.exitcode
+        if code is None or code >= 0:
+            return f"its process ended with exit code {code} in the middle of the case"
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = "unknown"
+        why = ", perhaps out of memory" if -code == signal.SIGKILL else ""
+        return f"its process died of signal {-code} ({name}{why})"
+
+    def finish(self) -> None:
+        """Let an idle worker end by itself; close() is still to come."""
+        with suppress(OSError):
+            self.pipe.close()
+
+    def close(self, patience: float = 0.0) -> None:
+        """End it, and everything it started, at the latest after patience seconds."""
+        pid = self.process.pid
+        assert pid is not None
+        if patience:
+            self.process.join(patience)
+        started: list[psutil.Process] = []
+        with suppress(psutil.Error):
+            started = psutil.Process(pid).children(recursive=True)
+        with suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)  # it made itself the leader of a group
+        for each in started:
+            with suppress(psutil.Error):
+                each.kill()
+        self.process.kill()
+        self.process.join()
+        self.drain()
+        for end in (self.pipe, self.printed):
+            with suppress(OSError):
+                end.close()
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """One thread for BLAS and OpenMP where the user says nothing else; libraries read it when they are loaded."""
+    added = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, "1"))
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """A worker inherits the block, so a Ctrl-C meant for us doesn't hit it before it has left our group."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,251 @@
+"""The supervisor: worker processes under it run the cases, and it alone writes the verdicts, one record per case.
+
+Why no pool of a library: a pool gives up all its work when one of its processes dies, can't kill a single task's
+process tree, and can't tell which task a dead process had. One pipe per worker answers all three.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any, Final
+
+from generators.batch import available_memory
+from mluops_cli.execution.events import CaseFinished, CaseStarted, Heartbeat, Listener, RunFinished, RunStarted
+from mluops_cli.execution.plan import PlannedCase
+from mluops_cli.execution.process import WorkerProcess, WorkerSettings
+from mluops_cli.reports.record import Record, Tally
+from schemas.errors import InputError, UnavailableError
+
+_TICK: Final = 1.0  # seconds between heartbeats
+_START_LIMIT: Final = 120.0  # seconds a worker may take to load the implementation
+_FAREWELL: Final = 2.0  # seconds an idle worker may take to end by itself
+_MEMORY_SHARE: Final = 0.8  # of the available memory that the cases being run may need together
+_MEMORY_FACTOR: Final = 2.5  # times its tensors: what a case needs at most
+
+
+@dataclass(slots=True)
+class RunSettings:
+    """How to run; repro makes the command that runs one case alone. finished: records of earlier, for --resume."""
+
+    worker: WorkerSettings
+    out: Path
+    jobs: int = 1
+    timeout: float = 300.0
+    max_failures: int | None = None
+    strict: bool = False
+    repro: Callable[[PlannedCase], str] = lambda case: ""
+    finished: Sequence[Record] = ()
+
+
+def run_cases(cases: Sequence[PlannedCase], settings: RunSettings, listeners: Sequence[Listener]) -> RunFinished:
+    """Run all cases, tell the listeners; InputError or UnavailableError where the implementation can't be loaded."""
+    return _Supervisor(settings, listeners).run(cases)
+
+
+@dataclass(slots=True)
+class _Supervisor:
+    settings: RunSettings
+    listeners: Sequence[Listener]
+    tally: Tally = field(default_factory=Tally)
+    waiting: deque[PlannedCase] = field(default_factory=deque)
+    idle: list[WorkerProcess] = field(default_factory=list)
+    starting: list[WorkerProcess] = field(default_factory=list)
+    running: dict[WorkerProcess, PlannedCase] = field(default_factory=dict)
+    given_back: set[str] = field(default_factory=set)
+    loaded: bool = False  # whether any worker has ever come up
+
+    def run(self, cases: Sequence[PlannedCase]) -> RunFinished:
+        start = time.monotonic()
+        for record in self.settings.finished:
+            self.tally.add(record.status, record.blame)
+        done = {record.case for record in self.settings.finished}
+        self.waiting.extend(case for case in cases if case.id not in done)
+        total, jobs = len(self.waiting) + len(done), min(self.settings.jobs, max(1, len(self.waiting)))
+        self._emit(RunStarted(self.settings.worker.impl, total, jobs, self.settings.out, len(done)))
+        with _interruptible() as interrupt:
+            try:
+                while not interrupt.is_set() and self._more():
+                    self._fill(jobs)
+                    self._wait(interrupt)
+            finally:
+                self._end(orderly=not interrupt.is_set())
+        not_run = total - self.tally.total
+        interrupted = interrupt.is_set()
+        code = self.tally.exit_code(strict=self.settings.strict, interrupted=interrupted)
+        finished = RunFinished(self.tally, code, time.monotonic() - start, not_run, interrupted)
+        self._emit(finished)
+        return finished
+
+    def _emit(self, event: Any) -> None:
+        for listener in self.listeners:
+            listener(event)
+
+    def _more(self) -> bool:
+        """Whether there is something to do: after too many failures only what is being run is waited for."""
+        limit = self.settings.max_failures
+        if limit is not None and self.tally.failures >= limit:
+            self.waiting.clear()
+        return bool(self.waiting or self.running)
+
+    def _fill(self, jobs: int) -> None:
+        """Give cases to idle workers, and start workers while there are cases for them."""
+        budget = available_memory() * _MEMORY_SHARE if self.running else 0.0
+        while self.waiting and (self.idle or self.waiting[0].problem is not None):
+            case = self.waiting[0]
+            if case.problem is None and self.running and case.size * _MEMORY_FACTOR > budget:
+                break
+            budget -= case.size * _MEMORY_FACTOR
+            self.waiting.popleft()
+            if case.problem is not None:
+                self._finish(case, {"status": "error", "blame": "case", "reason": case.problem})
+            else:
+                self._give(self.idle.pop(), case)
+        missing = min(jobs - len(self.running), len(self.waiting)) - len(self.idle) - len(self.starting)
+        self.starting += [WorkerProcess(self.settings.worker) for _ in range(missing)]
+
+    def _give(self, worker: WorkerProcess, case: PlannedCase) -> None:
+        try:
+            worker.send({"file": case.file, "noted": case.noted})
+        except OSError:  # it died idle, of something an earlier case left behind
+            worker.close()
+            if case.id in self.given_back:
+                self._finish(case, {"status": "crash", "reason": worker.death})
+            else:
+                self.given_back.add(case.id)
+                self.waiting.appendleft(case)
+            return
+        self.running[worker] = case
+        self._emit(CaseStarted(case.id))
+
+    def _wait(self, interrupt: _Interrupt) -> None:
+        """Until a worker says something, dies, is late, or a second has passed."""
+        workers = [*self.running, *self.starting, *self.idle]
+        now = time.monotonic()
+        late = min((worker.since + self.settings.timeout - now for worker in self.running), default=_TICK)
+        handles: list[Any] = [interrupt.handle, *(each for worker in workers for each in worker.waitables())]
+        wait(handles, min(max(late, 0.0), _TICK))
+        for worker in workers:
+            worker.drain()
+            if worker in self.starting:
+                self._greet(worker)
+            elif worker in self.running:
+                self._listen(worker)
+            elif not worker.alive:
+                self.idle.remove(worker)
+                worker.close()
+        now = time.monotonic()
+        running = tuple((case.id, now - worker.since) for worker, case in self.running.items())
+        self._emit(Heartbeat(running, self.tally.total))
+
+    def _greet(self, worker: WorkerProcess) -> None:
+        """A new worker is ready, or has failed to load the implementation: nothing can be run then."""
+        alive = worker.alive  # asked first: what it said before it died is still to be read
+        message = worker.receive()
+        if message is not None and message.get("ready"):
+            self.starting.remove(worker)
+            self.idle.append(worker)
+            self.loaded = True
+            return
+        late = time.monotonic() - worker.since > max(_START_LIMIT, self.settings.timeout)
+        if message is None and alive and not late:
+            return
+        self.starting.remove(worker)
+        worker.close()
+        what = f"implementation {self.settings.worker.impl!r} can't be loaded"
+        if message is not None:
+            problem = str(message.get("problem"))
+            raise (InputError if message.get("exit_code") == InputError.exit_code else UnavailableError)(problem)
+        reason = f"{what}: {'it takes too long' if late else worker.death}"
+        if not self.loaded or not self.waiting:
+            raise UnavailableError(f"{reason}{_last_line(worker.output)}")
+        self._finish(self.waiting.popleft(), {"status": "crash", "reason": reason}, worker)
+
+    def _listen(self, worker: WorkerProcess) -> None:
+        """A result, a death, or too long a silence of a worker that has a case."""
+        alive = worker.alive
+        result = worker.receive()
+        if result is None and alive:
+            if time.monotonic() - worker.since < self.settings.timeout:
+                return
+            result = {"status": "timeout", "reason": f"no answer within {self.settings.timeout:g} s"}
+        elif result is None:
+            worker.drain()
+            result = {"status": "crash", "reason": worker.death}
+        worker.drain()
+        case = self.running.pop(worker)
+        if alive and result["status"] != "timeout" and not result.pop("retire", False):
+            self.idle.append(worker)
+            self._finish(case, result, worker)
+            return
+        worker.close()
+        self._finish(case, result, worker)
+
+    def _finish(self, case: PlannedCase, result: dict[str, Any], worker: WorkerProcess | None = None) -> None:
+        """The one place where a record is made."""
+        result.pop("retire", None)
+        record = Record(case.id, case.op, case.suite, case.file, self.settings.worker.impl, **result)
+        if worker is not None:
+            record.printed = worker.output
+            record.seconds = round(time.monotonic() - worker.since, 6)
+        if record.status == "error" and record.blame is None:
+            record.blame = "implementation"
+        record.repro = self.settings.repro(case)
+        self.tally.add(record.status, record.blame)
+        self._emit(CaseFinished(record))
+
+    def _end(self, *, orderly: bool) -> None:
+        for worker in self.idle:
+            worker.finish()
+        for worker in self.idle:
+            worker.close(_FAREWELL if orderly else 0.0)
+        for worker in (*self.running, *self.starting):
+            worker.close()
+
+
+class _Interrupt:
+    """Ctrl-C or SIGTERM as a flag that a wait on handle notices, so that no listener is cut off in a line."""
+
+    def __init__(self) -> None:
+        self.handle, self._write = os.pipe()
+        self._set = False
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def __call__(self, *_: object) -> None:
+        if self._set:
+            raise KeyboardInterrupt  # the second time it is meant
+        self._set = True
+        os.write(self._write, b"!")
+
+    def close(self) -> None:
+        os.close(self.handle)
+        os.close(self._write)
+
+
+@contextmanager
+def _interruptible() -> Iterator[_Interrupt]:
+    interrupt = _Interrupt()
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupt
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        interrupt.close()
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return f": {lines[-1].strip()}" if lines else ""

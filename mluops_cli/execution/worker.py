@@ -1,0 +1,95 @@
+"""Inside a worker process: set up once, then task in, result out, as JSON (nothing of theirs is unpickled)."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import json
+import os
+import resource
+import signal
+import sys
+import threading
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Final
+
+_PR_SET_PDEATHSIG: Final = 1
+
+
+def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any]) -> None:
+    """Work on cases until the pipe closes; says {"ready"} or {"problem", "exit_code"} first."""
+    _live_and_die_with_the_supervisor()
+    _redirect(printed)
+    try:
+        implementation = _implementation(settings)
+    except BaseException as error:
+        code = getattr(error, "exit_code", 3)
+        text = str(error) if hasattr(error, "exit_code") else f"{type(error).__name__}: {error}"
+        pipe.send_bytes(json.dumps({"problem": text, "exit_code": code}).encode())
+        return
+    from mluops_cli.execution.case_run import run_case
+
+    pipe.send_bytes(json.dumps({"ready": True}).encode())
+    while True:
+        try:
+            task = json.loads(pipe.recv_bytes())
+        except EOFError:
+            return
+        result = run_case(task, implementation, settings["repeat"])
+        _flush()
+        pipe.send_bytes(json.dumps(result).encode())
+
+
+def _implementation(settings: dict[str, Any]) -> Any:
+    from mluops_cli.implementations.registry import implementation_named
+
+    if settings["plugins"]:
+        from mluops_cli.commands.options import load_plugins
+
+        load_plugins([Path(path) for path in settings["plugins"]])
+    return implementation_named(settings["impl"])
+
+
+def _live_and_die_with_the_supervisor() -> None:
+    """A session of our own (killed as a whole, out of reach of Ctrl-C); the end as soon as the supervisor ends."""
+    os.setsid()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    parent = parent_process()
+    assert parent is not None
+    threading.Thread(target=_await_end, args=(parent.sentinel, parent.pid), daemon=True).start()
+    if sys.platform == "linux":
+        # The thread is held up by an implementation that keeps the interpreter lock; the kernel's signal isn't.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent.pid:
+            os._exit(1)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def _await_end(sentinel: int, pid: int | None) -> None:
+    wait([sentinel])
+    os.killpg(os.getpid(), signal.SIGKILL)
+
+
+def _redirect(printed: Connection) -> None:
+    """What Python, C code and children print on 1 and 2 goes to the supervisor, which keeps a bounded part of it."""
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    for number in (1, 2):
+        os.dup2(printed.fileno(), number)
+    printed.close()
+    # New streams: the old ones keep in mind what kind of file 1 and 2 were.
+    sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    faulthandler.enable(file=2)
+
+
+def _flush() -> None:
+    """Push out what is printed but still buffered, by Python or by C."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):  # the implementation closed or replaced it
+            continue
+    ctypes.CDLL(None).fflush(None)

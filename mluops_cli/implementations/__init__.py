@@ -1,0 +1,1 @@
+"""Implementations under test: bundled, Python callables, and what others register."""

@@ -1,0 +1,36 @@
+"""Memory handed to an implementation: aligned, with guard bytes before and after that show a write out of bounds."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+GUARD: Final = 4096  # bytes on each side: a lost row or tile lands in them, and looking costs a microsecond
+ALIGNMENT: Final = 64
+_PATTERN: Final = 0xA5
+
+
+class Guarded:
+    """size writable bytes at a multiple of 64, between two guards; the bytes themselves are not initialised."""
+
+    def __init__(self, size: int) -> None:
+        raw = np.empty(GUARD + size + GUARD + ALIGNMENT, np.uint8)
+        start = GUARD + (-(raw.ctypes.data + GUARD)) % ALIGNMENT
+        self.bytes: np.ndarray[Any, Any] = raw[start : start + size]
+        self._before = raw[start - GUARD : start]
+        self._after = raw[start + size : start + size + GUARD]
+        self.restore()
+
+    def restore(self) -> None:
+        """Write the guards anew."""
+        self._before[:] = _PATTERN
+        self._after[:] = _PATTERN
+
+    def damage(self) -> str | None:
+        """Which guard was overwritten and where, None where both are whole."""
+        if (hit := np.flatnonzero(self._after != _PATTERN)).size:
+            return f"written out of bounds, {hit[0]} bytes behind the end ({hit.size} guard bytes changed)"
+        if (hit := np.flatnonzero(self._before != _PATTERN)).size:
+            return f"written out of bounds, {GUARD - hit[0]} bytes before the start ({hit.size} guard bytes changed)"
+        return None

@@ -1,0 +1,157 @@
+"""`--impl python:FILE.py:NAME` or `python:package.module:NAME`: a callable as an implementation (DESIGN.md).
+
+f(op, inputs, outputs, params[, descriptors][, handle])          -> None, status, or dict of status and scalars
+f.workspace_size(op, inputs, outputs, params[, size][, ...])     -> bytes; with `size` it fills in size[0] and
+                                                                    answers with a status
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator as operators_of_python
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from generators.contract import Violation
+from generators.operator import operators
+from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds
+from mluops_cli.implementations.loading import load_object
+from mluops_cli.implementations.memory import Guarded
+from schemas.errors import InputError
+from schemas.status import SUCCESS, status_name
+
+_HANDLE: Final = object()  # what a callable that takes `handle` gets, None for the fault null_handle
+# Given where the contract is broken, so that its size can't be asked for: enough, and never touched by us.
+_SPARE_WORKSPACE: Final = 1 << 28
+_SHOWN_BY_DESCRIPTORS: Final = (".descriptor", ".layout", ".strides")
+
+
+class CallableKernel:
+    """A callable, its signature read once; shared by `python:` and the bundled implementations."""
+
+    def __init__(self, target: Callable[..., Any]) -> None:
+        self.target = target
+        self.keywords = _keywords(target, "descriptors", "handle")
+        self.workspace_size: Callable[..., Any] | None = getattr(target, "workspace_size", None)
+        self.size_keywords = _keywords(self.workspace_size, "descriptors", "handle", "size")
+
+    def __call__(self, call: Call) -> Outcome:
+        """Run it once; CannotShow for what it can't see, OutOfBounds for a damaged workspace."""
+        broken = _violations(call)
+        self._refuse_invisible(call, broken)
+        extra = {
+            "descriptors": dict(call.descriptors),
+            "handle": None if "null_handle" in call.faults else _HANDLE,
+        }
+        params = dict(call.params)
+        needed, workspace = None, None
+        if self.workspace_size is not None:
+            if broken or any(array is None for array in (*call.inputs.values(), *call.outputs.values())):
+                workspace = Guarded(_SPARE_WORKSPACE)
+            else:
+                needed, status = self._ask(call, params, extra)
+                if needed is None:
+                    return Outcome(status)
+                workspace = _workspace(needed, call.faults)
+            params["workspace"] = workspace.bytes if workspace is not None else None
+        passed = {name: extra[name] for name in self.keywords}
+        start = time.perf_counter()
+        answer = self.target(call.op, dict(call.inputs), dict(call.outputs), params, **passed)
+        latency = (time.perf_counter() - start) * 1e6
+        if workspace is not None and (damage := workspace.damage()):
+            raise OutOfBounds(f"workspace: {damage}")
+        status, scalars = _answer(answer)
+        return Outcome(status, latency, needed, scalars)
+
+    def _refuse_invisible(self, call: Call, broken: list[Violation]) -> None:
+        """CannotShow where nothing that the callable is given shows what is wrong with the case."""
+        if "descriptors" not in self.keywords:
+            if any(fault.startswith("null_descriptor") for fault in call.faults):
+                raise CannotShow("takes no keyword 'descriptors', so a null descriptor can't be shown")
+            hidden = [each for each in broken if each.rule.endswith(_SHOWN_BY_DESCRIPTORS) or each.rule == "large"]
+            if broken and hidden == broken:
+                raise CannotShow(f"takes no keyword 'descriptors', so this can't be shown: {hidden[0].text}")
+        if "null_handle" in call.faults and "handle" not in self.keywords:
+            raise CannotShow("takes no keyword 'handle', so a null handle can't be shown")
+        if any(fault.startswith("workspace:") for fault in call.faults) and self.workspace_size is None:
+            raise CannotShow("has no workspace_size, so it can't be denied a workspace")
+        if "null_workspace_size" in call.faults and "size" not in self.size_keywords:
+            raise CannotShow("has no workspace_size that takes the keyword 'size', so a null one can't be shown")
+
+    def _ask(self, call: Call, params: Mapping[str, Any], extra: Mapping[str, Any]) -> tuple[int | None, str]:
+        """The bytes of workspace needed, and SUCCESS; or None and the status it was refused with."""
+        assert self.workspace_size is not None
+        size = None if "null_workspace_size" in call.faults else np.zeros(1, np.uint64)
+        passed = {name: size if name == "size" else extra[name] for name in self.size_keywords}
+        answer = self.workspace_size(call.op, dict(call.inputs), dict(call.outputs), dict(params), **passed)
+        if "size" in self.size_keywords:
+            status, _ = _answer(answer)
+            return (None, status) if size is None or status != SUCCESS else (int(size[0]), SUCCESS)
+        needed = operators_of_python.index(answer)
+        if needed < 0:
+            raise ValueError(f"workspace_size returned {needed}, expected 0 or more bytes")
+        return needed, SUCCESS
+
+
+class Python(Implementation):
+    """A function, object or class of a Python file or module; a class is instantiated once per worker."""
+
+    name = "python"
+    needs = "FILE.py:NAME or package.module:NAME"
+
+    def __init__(self, options: str = "") -> None:
+        super().__init__(options)
+        found = load_object(options)
+        if isinstance(found, type):
+            found = found()
+        if not callable(found):
+            raise InputError(f"python:{options} is a {type(found).__name__}, expected something callable")
+        self.kernel = CallableKernel(found)
+
+    def call(self, call: Call) -> Outcome:
+        """Run the callable once."""
+        return self.kernel(call)
+
+
+def _keywords(target: Callable[..., Any] | None, *wanted: str) -> tuple[str, ...]:
+    """Which of the wanted keywords the callable takes; none where it hides its signature."""
+    if target is None:
+        return ()
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    anything = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return tuple(name for name in wanted if anything or name in named)
+
+
+def _violations(call: Call) -> list[Violation]:
+    operator = operators().get(call.op)
+    if operator is None:
+        return []
+    params = {name: tuple(value) if isinstance(value, list) else value for name, value in call.params.items()}
+    return operator.contract.violations(call.descriptors, params)
+
+
+def _workspace(needed: int, faults: tuple[str, ...]) -> Guarded | None:
+    if not any(fault.startswith("workspace:") for fault in faults):
+        return Guarded(needed)
+    if needed == 0:
+        raise CannotShow("asks for a workspace of 0 bytes, so it can't be denied one")
+    return Guarded(needed - 1) if "workspace:short" in faults else None
+
+
+def _answer(answer: Any) -> tuple[str, dict[str, int]]:
+    """Status and scalars of what a callable returned; TypeError for anything else."""
+    if answer is None:
+        return SUCCESS, {}
+    if isinstance(answer, Mapping):
+        rest = {str(name): operators_of_python.index(value) for name, value in answer.items() if name != "status"}
+        return _answer(answer.get("status"))[0], rest
+    if isinstance(answer, str) or (hasattr(answer, "__index__") and not isinstance(answer, bool)):
+        return status_name(answer if isinstance(answer, str) else operators_of_python.index(answer)), {}
+    raise TypeError(f"returned a {type(answer).__name__}, expected None, a status (number or name), or a dict")

@@ -1,0 +1,73 @@
+"""The reference kernels as an implementation, for self-checks of cases, judging and execution."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from generators.operator import operators
+from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome
+from schemas.errors import InputError
+from schemas.status import BAD_PARAM
+
+
+class Reference(Implementation):
+    """The contract decides the status, the operator's reference kernel the outputs."""
+
+    name = "reference"
+    needs = "nothing"
+
+    def __init__(self, options: str = "") -> None:
+        super().__init__(options)
+        if options:
+            raise InputError(f"implementation 'reference' takes no options, found {options!r}")
+
+    @classmethod
+    def operators(cls) -> tuple[str, ...]:
+        """All operators that have a contract."""
+        return tuple(operators())
+
+    def call(self, call: Call) -> Outcome:
+        """Run the reference kernel; CannotShow for an operator without a contract."""
+        operator = operators().get(call.op)
+        if operator is None:
+            raise CannotShow(f"operator {call.op} has no reference kernel")
+        if status := _refusal(call):
+            return Outcome(status)
+        params = {name: tuple(value) if isinstance(value, list) else value for name, value in call.params.items()}
+        start = time.perf_counter()
+        inputs = {name: _held(array, call, name) for name, array in call.inputs.items()}
+        shapes = {name: descriptor.dims for name, descriptor in call.descriptors.items() if descriptor is not None}
+        computed = operator.baseline(inputs, shapes, params)
+        latency = (time.perf_counter() - start) * 1e6
+        for name, array in call.outputs.items():
+            if array is not None:
+                np.copyto(array, computed[name], casting="same_kind")
+        rows = {p.name: computed[p.output[0]].shape[p.output[1]] for p in operator.contract.parameters if p.output}
+        return Outcome(latency_us=latency, scalars=rows)
+
+
+def _refusal(call: Call) -> str | None:
+    """The status of the first broken rule or fault, None for a valid call."""
+    contract = operators()[call.op].contract
+    if call.faults:
+        return BAD_PARAM  # every withheld handle, pointer, descriptor or workspace is a bad parameter
+    params = {name: tuple(value) if isinstance(value, list) else value for name, value in call.params.items()}
+    violations = contract.violations(call.descriptors, params)
+    broken = next((violation for violation in violations if violation.statuses), None)
+    if broken is not None:
+        return broken.statuses[0]
+    if violations:
+        raise CannotShow(f"outside the contract: {violations[0].text}")
+    return None
+
+
+def _held(array: np.ndarray[Any, Any] | None, call: Call, name: str) -> np.ndarray[Any, Any]:
+    if array is not None:
+        return array
+    descriptor = call.descriptors[name]
+    if descriptor is None or descriptor.elements:
+        raise CannotShow(f"input {name} has no data")
+    return np.empty(descriptor.dims, np.float32)

@@ -1,0 +1,1 @@
+"""Judging: is an output right, how far off is it, where, and can the verdict be trusted."""

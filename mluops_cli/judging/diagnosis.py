@@ -1,0 +1,265 @@
+"""Diagnosis of a failing output: which elements are wrong, where they lie, what they look like. One more pass."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from mluops_cli.judging.blocks import BLOCK, Array, agreeing, flat, take
+from mluops_cli.judging.criteria import finite_or_none
+from mluops_cli.judging.patterns import Pattern, Probe, recognise
+from mluops_cli.judging.regions import Region, find_regions
+from schemas.criteria import Criterion
+
+RELATIVE: Final = ("diff1", "diff2", "diff3", "diff3_1")
+SHOWN: Final = 4  # first and worst elements
+SAMPLE: Final = 1 << 18  # positions of wrong elements kept, spread over all blocks
+PROBED: Final = 1 << 12  # of these the patterns are tried on
+BINS: Final = 32  # of the picture
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One wrong element; ulp is the number of representable values between the two, None for complex and NaN."""
+
+    at: tuple[int, ...]
+    baseline: Any
+    output: Any
+    ulp: int | None
+
+    def __str__(self) -> str:
+        distance = f" ({self.ulp} ULP)" if self.ulp is not None else ""
+        return f"{list(self.at)}: {self.output} instead of {self.baseline}{distance}"
+
+    def as_record(self) -> dict[str, Any]:
+        return {
+            "at": list(self.at),
+            "baseline": _json(self.baseline),
+            "output": _json(self.output),
+            "ulp": self.ulp,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is wrong with an output; density counts wrong elements per 1/32 of its length, histogram per decade of
+    the relative error (the exponent of 10, and how many of the sample)."""
+
+    wrong: int
+    elements: int
+    first: tuple[Element, ...]
+    worst: tuple[Element, ...]
+    regions: tuple[Region, ...]
+    patterns: tuple[Pattern, ...]
+    density: tuple[int, ...]
+    histogram: tuple[tuple[int, int], ...]
+
+    @property
+    def words(self) -> str:
+        """The diagnosis in one line."""
+        parts = [f"{self.wrong} of {self.elements} elements wrong ({self.wrong / self.elements:.3g})"]
+        parts += [pattern.text for pattern in self.patterns]
+        if self.regions:
+            parts.append("all " + ", ".join(map(str, self.regions)))
+        if self.first:
+            parts.append(f"first {self.first[0]}")
+        if self.worst and self.worst[0] != self.first[0]:
+            parts.append(f"worst {self.worst[0]}")
+        return "; ".join(parts)
+
+    def as_record(self) -> dict[str, Any]:
+        """The diagnosis as JSON can carry it."""
+        return {
+            "wrong": self.wrong,
+            "share": self.wrong / self.elements,
+            "first": [element.as_record() for element in self.first],
+            "worst": [element.as_record() for element in self.worst],
+            "regions": [region.as_record() for region in self.regions],
+            "patterns": [{"word": pattern.word, "text": pattern.text} for pattern in self.patterns],
+            "density": list(self.density),
+            "histogram": [list(decade) for decade in self.histogram],
+            "words": self.words,
+        }
+
+
+def diagnose(
+    baseline: Array,
+    output: Array,
+    criteria: Sequence[Criterion],
+    *,
+    loose_nan: bool = False,
+    sentinel: Any = None,
+    alternatives: Mapping[str, Callable[[], Array]] | None = None,
+) -> Diagnosis | None:
+    """Diagnoses a failing output; None where shapes or dtypes differ, nothing differs, or there are no elements.
+
+    An element is wrong where its error exceeds the widest relative threshold times (its own magnitude + the typical
+    one of the output), at threshold 0 where it is unequal at all; where that finds nothing, every unequal one is.
+    alternatives: baselines of the operator's other modes, by name, made only when they are tried.
+    """
+    if baseline.shape != output.shape or baseline.dtype != output.dtype or not baseline.size:
+        return None
+    tolerance = max((item.threshold for item in criteria if item.name in RELATIVE), default=0.0)
+    absolute = max((item.threshold for item in criteria if item.name == "diff3_2"), default=0.0)
+    for room in ((tolerance, absolute), (0.0, 0.0)):
+        judge = _Wrong(baseline, *room, loose_nan)
+        found = _collect(baseline, output, judge)
+        if found.wrong:
+            return _describe(baseline, output, found, judge, sentinel, alternatives)
+    return None
+
+
+class _Wrong:
+    """Which values are out of tolerance, and by how much (Inf where only one is finite)."""
+
+    def __init__(self, baseline: Array, tolerance: float, absolute: float, loose: bool) -> None:
+        self.tolerance, self.absolute, self.loose = tolerance, absolute, loose
+        self.typical = 0.0
+        if tolerance:
+            elements, step = flat(baseline), max(1, baseline.size // BLOCK)
+            values = np.abs(_wide(np.asarray(elements[::step])))
+            finite = values[np.isfinite(values)]
+            self.typical = float(finite.mean()) if finite.size else 0.0
+
+    def __call__(self, b: Array, m: Array) -> Array:
+        return self.measured(b, m)[0]
+
+    def measured(self, b: Array, m: Array) -> tuple[Array, Array]:
+        with np.errstate(all="ignore"):
+            wide_b, wide_m = _wide(b), _wide(m)
+            error = np.abs(wide_m - wide_b)
+            if b.dtype.kind in "iu":
+                unequal: Array = b != m
+            else:
+                agree = agreeing(wide_b, wide_m, self.loose)
+                error[np.isnan(error)] = np.inf
+                error[agree] = 0
+                unequal = error > 0
+            if self.tolerance or self.absolute:
+                limit = self.tolerance * (np.abs(wide_b) + self.typical) + self.absolute
+                unequal &= ~(error <= limit) | ~np.isfinite(error)
+            return unequal, error
+
+
+@dataclass(slots=True)
+class _Found:
+    wrong: int
+    first: list[int]
+    worst: list[int]
+    at: Array  # a sample of the wrong positions, ascending
+    weight: Array  # how many wrong elements each stands for
+
+
+def _collect(baseline: Array, output: Array, judge: _Wrong) -> _Found:
+    """One pass: count, the first and the worst elements, and a sample spread evenly over the wrong ones."""
+    b_all, m_all = flat(baseline), flat(output)
+    starts = range(0, baseline.size, BLOCK)
+    quota = max(16, SAMPLE // len(starts))
+    wrong = 0
+    first: list[int] = []
+    worst: list[tuple[float, int]] = []
+    at: list[Array] = []
+    weight: list[Array] = []
+    for start in starts:
+        b, m = take(b_all, start), take(m_all, start)
+        if np.array_equal(b, m):
+            continue
+        mask, error = judge.measured(b, m)
+        places = np.flatnonzero(mask)
+        if not len(places):
+            continue
+        wrong += len(places)
+        first += [start + int(place) for place in places[: SHOWN - len(first)]]
+        errors = error[places]
+        better = np.flatnonzero(errors > (worst[0][0] if len(worst) == SHOWN else -1.0))
+        if len(better) > SHOWN:
+            better = better[np.argpartition(errors[better], -SHOWN)[-SHOWN:]]
+        for i in better.tolist():
+            (heapq.heappush if len(worst) < SHOWN else heapq.heappushpop)(
+                worst, (float(errors[i]), -start - int(places[i]))
+            )
+        kept = places if len(places) <= quota else places[np.linspace(0, len(places) - 1, quota).astype(np.int64)]
+        at.append(kept + start)
+        weight.append(np.full(len(kept), len(places) / len(kept)))
+    if not wrong:
+        return _Found(0, [], [], np.empty(0, np.int64), np.empty(0))
+    return _Found(
+        wrong, first, [-i for _, i in sorted(worst, reverse=True)], np.concatenate(at), np.concatenate(weight)
+    )
+
+
+def _describe(
+    baseline: Array,
+    output: Array,
+    found: _Found,
+    judge: _Wrong,
+    sentinel: Any,
+    alternatives: Mapping[str, Callable[[], Array]] | None,
+) -> Diagnosis:
+    picked = found.at[np.linspace(0, len(found.at) - 1, min(PROBED, len(found.at))).astype(np.int64)]
+    expected, got = (np.asarray(flat(array)[picked]) for array in (baseline, output))
+    patterns = recognise(Probe(baseline, picked, expected, got, judge, sentinel, alternatives))
+    bins = (found.at * BINS) // baseline.size
+    density = np.rint(np.bincount(bins, found.weight, BINS)).astype(np.int64)
+
+    def elements(positions: Sequence[int]) -> tuple[Element, ...]:
+        return tuple(_element(baseline, output, position) for position in positions)
+
+    return Diagnosis(
+        found.wrong,
+        baseline.size,
+        elements(found.first),
+        elements(found.worst),
+        tuple(find_regions(baseline.shape, found.at, found.wrong)),
+        tuple(patterns),
+        tuple(density.tolist()),
+        tuple(_histogram(expected, judge.measured(expected, got)[1])),
+    )
+
+
+def _histogram(expected: Array, error: Array) -> list[tuple[int, int]]:
+    """Relative errors per decade; those of a zero baseline are absolute, infinite ones are left out."""
+    with np.errstate(all="ignore"):
+        size = np.abs(_wide(expected))
+        relative = np.where(size > 0, error / size, error)
+        decades = np.floor(np.log10(relative[np.isfinite(relative) & (relative > 0)])).astype(np.int64)
+    exponents, counts = np.unique(decades, return_counts=True)
+    return list(zip(exponents.tolist(), counts.tolist(), strict=True))
+
+
+def _element(baseline: Array, output: Array, position: int) -> Element:
+    coordinates = np.unravel_index(position, baseline.shape)
+    b, m = baseline[coordinates], output[coordinates]
+    return Element(tuple(int(i) for i in coordinates), _plain(b), _plain(m), _ulp(b, m))
+
+
+def _ulp(b: Any, m: Any) -> int | None:
+    """How many representable values lie between two of the same dtype, counting one end."""
+    dtype = np.asarray(b).dtype
+    if dtype.kind in "iub":
+        return abs(int(m) - int(b))
+    if dtype.kind == "c" or not (np.isfinite(b) and np.isfinite(m)):
+        return None
+    bits = [int(np.asarray(value).view(f"i{dtype.itemsize}")) for value in (b, m)]
+    lowest = -(1 << (8 * dtype.itemsize - 1))
+    ordered = [value if value >= 0 else lowest - value for value in bits]
+    return abs(ordered[1] - ordered[0])
+
+
+def _wide(values: Array) -> Array:
+    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+
+
+def _plain(value: Any) -> Any:
+    """A Python number of an array's scalar."""
+    return value.item() if hasattr(value, "item") else float(value)
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, complex):
+        return [finite_or_none(value.real), finite_or_none(value.imag)]
+    return finite_or_none(value) if isinstance(value, float) else value

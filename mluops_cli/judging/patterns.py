@@ -1,0 +1,199 @@
+"""What kind of fault the wrong elements of an output look like: one recogniser per pattern, tried on a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from mluops_cli.judging.blocks import Array, flat
+
+ENOUGH: Final = 4  # wrong elements; fewer may fit a pattern by chance
+MANY: Final = 100  # from here on one-sidedness means something
+NEARLY_ALL: Final = 0.98  # share of the sample a pattern has to explain
+SHIFTS: Final = (1, -1, 2, -2, 3, -3)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A sample of wrong elements: flat positions (ascending), values, and whether another value would be right.
+
+    wrong(expected, found) tells where values are out of tolerance; sentinel is what the buffer held before the call,
+    None where unknown; alternatives are whole baselines of other modes by name, made on demand.
+    """
+
+    baseline: Array
+    at: Array
+    expected: Array
+    found: Array
+    wrong: Callable[[Array, Array], Array]
+    sentinel: Any = None
+    alternatives: Mapping[str, Callable[[], Array]] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.baseline.shape)
+
+    @property
+    def coordinates(self) -> list[Array]:
+        return [np.asarray(axis) for axis in np.unravel_index(self.at, self.shape)] if self.shape else []
+
+    def explained_by(self, source: list[Array]) -> bool:
+        """Whether the output holds there what the baseline holds at these coordinates (outside ones don't count)."""
+        inside = np.ones(len(self.at), np.bool_)
+        for axis, size in zip(source, self.shape, strict=True):
+            inside &= (axis >= 0) & (axis < size)
+        if inside.sum() < max(ENOUGH, len(self.at) / 2):
+            return False
+        positions = np.ravel_multi_index([axis[inside] for axis in source], self.shape)
+        values = np.asarray(flat(self.baseline)[positions])
+        return bool((~self.wrong(values, self.found[inside])).mean() >= NEARLY_ALL)
+
+    def moved(self, axis: int, to: Array) -> list[Array]:
+        """The coordinates with one axis replaced."""
+        return [to if i == axis else own for i, own in enumerate(self.coordinates)]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A recognised fault: the word results carry and a sentence part for people."""
+
+    word: str
+    text: str
+
+
+def recognise(probe: Probe) -> list[Pattern]:
+    """Patterns the sample fits, the most telling first; one that says all (a fill) ends the search."""
+    fills = list(_fills(probe))
+    if fills or probe.found.dtype == object:
+        return fills
+    found: list[Pattern] = []
+    for recogniser in (_alternatives, _rounded, _places, _factor, _offset, _one_sided):
+        found += recogniser(probe)
+        if found:
+            break
+    return found
+
+
+def _fills(probe: Probe) -> Iterator[Pattern]:
+    found, expected = probe.found, probe.expected
+    if probe.sentinel is not None:
+        sentinel = np.asarray(probe.sentinel).astype(found.dtype)
+        if np.all((found == sentinel) | ((found != found) & (sentinel != sentinel))):
+            yield Pattern("sentinel", "never written: the buffer still holds what it was filled with")
+            return
+    if np.all(found == 0):
+        yield Pattern("zero", "zeros instead of values")
+        return
+    real = found.dtype.kind not in "iub"
+    if real and np.all(~np.isfinite(found)):
+        yield Pattern("not_finite", "NaN or Inf where the baseline has another value")
+    elif real and np.all(~np.isfinite(expected)):
+        yield Pattern("finite", "a number where the baseline has NaN or Inf")
+    elif np.all(expected == 0):
+        yield Pattern("no_zero_fill", "values where the baseline is 0")
+    elif len(found) >= ENOUGH and np.all(found == found[0]):
+        yield Pattern("constant", f"all of them hold {found[0]}")
+
+
+def _alternatives(probe: Probe) -> Iterator[Pattern]:
+    for name, make in (probe.alternatives or {}).items():
+        other = make()
+        if other.shape == probe.shape and len(probe.at) >= ENOUGH:
+            values = np.asarray(flat(other)[probe.at])
+            if (~probe.wrong(values, probe.found)).mean() >= NEARLY_ALL:
+                yield Pattern("other_mode", f"the result of {name}")
+
+
+def _rounded(probe: Probe) -> Iterator[Pattern]:
+    if probe.found.dtype not in (np.float32, np.float64) or len(probe.at) < ENOUGH:
+        return
+    for word, dtype in (("rounded_bfloat16", np.dtype(ml_dtypes.bfloat16)), ("rounded_half", np.dtype(np.float16))):
+        held, needed = (
+            (values.astype(dtype).astype(values.dtype) == values).mean() for values in (probe.found, probe.expected)
+        )
+        if held == 1 and needed < 0.5:
+            yield Pattern(word, f"rounded through {word.removeprefix('rounded_')}")
+            return
+
+
+def _places(probe: Probe) -> Iterator[Pattern]:
+    """The baseline's values in the wrong places."""
+    if len(probe.at) < ENOUGH:
+        return
+    coordinates, shape = probe.coordinates, probe.shape
+    axes = [axis for axis, size in enumerate(shape) if size > 1]
+    for axis in axes:
+        two = np.unique(coordinates[axis])
+        if len(two) == 2 and probe.explained_by(probe.moved(axis, two.sum() - coordinates[axis])):
+            yield Pattern("swapped", f"indices {two[0]} and {two[1]} of axis {axis} are swapped")
+            return
+    for axis in axes:
+        for shift in SHIFTS:
+            if probe.explained_by(probe.moved(axis, coordinates[axis] - shift)):
+                yield Pattern("shifted", f"the baseline shifted by {shift} along axis {axis}")
+                return
+    for axis in axes:
+        if coordinates[axis].min() > 0 and probe.explained_by(probe.moved(axis, np.zeros_like(probe.at))):
+            what = "batch 0" if axis == 0 else f"index 0 of axis {axis}"
+            yield Pattern("repeated", f"{what} repeated in place of the others")
+            return
+    for first in axes:
+        for second in (axis for axis in axes if axis > first):
+            swapped = list(shape)
+            swapped[first], swapped[second] = shape[second], shape[first]
+            source = [np.asarray(axis) for axis in np.unravel_index(probe.at, swapped)]
+            source[first], source[second] = source[second], source[first]
+            if probe.explained_by(source):
+                yield Pattern("transposed", f"axes {first} and {second} are swapped")
+                return
+
+
+def _numbers(probe: Probe) -> tuple[Array, Array]:
+    """Expected and found values, where both are finite, in float64."""
+    expected, found = (values.astype(np.float64) for values in (probe.expected, probe.found))
+    finite = np.isfinite(expected) & np.isfinite(found)
+    return expected[finite], found[finite]
+
+
+def _precision(dtype: np.dtype[Any]) -> float:
+    if dtype.kind in "iub":
+        return 1e-9
+    return 8 * float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
+
+
+def _factor(probe: Probe) -> Iterator[Pattern]:
+    if probe.found.dtype.kind == "c":
+        return
+    expected, found = _numbers(probe)
+    expected, found = expected[expected != 0], found[expected != 0]
+    if len(found) < ENOUGH:
+        return
+    ratios = found / expected
+    factor = float(np.median(ratios))
+    if factor and np.all(np.abs(ratios / factor - 1) <= _precision(probe.found.dtype)) and np.ptp(expected):
+        yield Pattern("factor", f"the baseline times {factor:.6g}")
+
+
+def _offset(probe: Probe) -> Iterator[Pattern]:
+    if probe.found.dtype.kind == "c":
+        return
+    expected, found = _numbers(probe)
+    if len(found) < ENOUGH:
+        return
+    differences = found - expected
+    offset = float(np.median(differences))
+    room = _precision(probe.found.dtype) * max(np.abs(expected).max(), abs(offset))
+    if np.all(np.abs(differences - offset) <= room) and abs(offset) > 2 * room:
+        yield Pattern("offset", f"the baseline plus {offset:.6g}")
+
+
+def _one_sided(probe: Probe) -> Iterator[Pattern]:
+    if probe.found.dtype.kind == "c":
+        return
+    expected, found = _numbers(probe)
+    if len(found) >= MANY and (np.all(found > expected) or np.all(found < expected)):
+        yield Pattern("one_sided", f"always {'above' if found[0] > expected[0] else 'below'} the baseline")

@@ -1,0 +1,129 @@
+"""The ladder: what the comparisons of all outputs of one call, or its status, come to in one word and one reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from mluops_cli.judging.blocks import BLOCK, Array, flat, take
+from mluops_cli.judging.criteria import Comparison, compare
+from schemas.criteria import Criterion
+from schemas.status import NOT_SUPPORTED, SUCCESS
+
+CONSTANT_FROM: Final = 16  # elements; fewer may well be equal by chance
+NEARLY_ALL: Final = 0.99  # share of zeros from which a baseline says too little
+
+
+@dataclass(frozen=True, slots=True)
+class OutputUnderTest:
+    """One output of a call with what it is judged by.
+
+    natural_zeros is the share of zeros the contract calls natural; shares_baseline says that the implementation
+    returned the baseline's own memory.
+    """
+
+    name: str
+    baseline: Array
+    output: Array
+    criteria: Sequence[Criterion]
+    dtype: str
+    natural_zeros: float = 0.0
+    shares_baseline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Status (pass fail empty mistrusted skip), a reason unless it is a plain pass, the outputs' comparisons."""
+
+    status: str
+    reason: str = ""
+    outputs: dict[str, Comparison] = field(default_factory=dict)
+
+    def as_record(self) -> dict[str, Any]:
+        """The verdict as JSON can carry it."""
+        outputs = {name: comparison.as_record() for name, comparison in self.outputs.items()}
+        return {"status": self.status, "reason": self.reason, "outputs": outputs}
+
+
+def judge_status(expected: Sequence[str], got: str) -> Verdict | None:
+    """What the operator's status comes to; None where it succeeded as expected and the outputs decide."""
+    if got in expected:
+        return None if got == SUCCESS else Verdict("pass")
+    if got == NOT_SUPPORTED and SUCCESS in expected:
+        return Verdict("skip", "the implementation says NOT_SUPPORTED")
+    return Verdict("fail", f"expected {' or '.join(expected)}, got {got}")
+
+
+def judge_case(
+    outputs: Sequence[OutputUnderTest], *, exempt: bool = False, loose_nan: bool = False, threads: int = 1
+) -> Verdict:
+    """Judges every output of one call.
+
+    exempt: the suite (boundary, zero_element) may have constant or zero baselines, since the sentinel shows that the
+    outputs were stored.
+    """
+    compared = {
+        item.name: compare(item.baseline, item.output, item.criteria, item.dtype, loose_nan=loose_nan, threads=threads)
+        for item in outputs
+    }
+    failures = [f"{name}: {found.reason}" for name, found in compared.items() if not (found.empty or found.passed)]
+    if failures:
+        return Verdict("fail", "; ".join(failures), compared)
+    if compared and all(found.empty for found in compared.values()):
+        return Verdict("empty", "every output has zero elements", compared)
+    doubts = [doubt for item in outputs if (doubt := _doubt(item, compared[item.name], exempt))]
+    if not any(found.judged for found in compared.values() if not found.empty):
+        doubts.append("nothing was compared")
+    return Verdict("mistrusted" if doubts else "pass", "; ".join(doubts), compared)
+
+
+def first_that_fails(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict of all repeats of a case: the first that isn't right, naming its run, else the last."""
+    for run, verdict in enumerate(verdicts, start=1):
+        if verdict.status == "fail":
+            reason = verdict.reason if len(verdicts) == 1 else f"run {run} of {len(verdicts)}: {verdict.reason}"
+            return Verdict("fail", reason, verdict.outputs)
+    return verdicts[-1]
+
+
+def _doubt(item: OutputUnderTest, found: Comparison, exempt: bool) -> str:
+    """Why a pass of this output proves nothing, or nothing."""
+    if found.empty:
+        return ""
+    if item.shares_baseline:
+        return f"{item.name}: the implementation returned the baseline's own memory"
+    if exempt:
+        return ""
+    zeros = _share_of_zeros(item.baseline)
+    if zeros >= NEARLY_ALL and zeros > item.natural_zeros:
+        share = "all" if zeros == 1 else f"{zeros:.4%}"
+        return f"{item.name}: {share} of the baseline is 0, an output left at 0 would pass or nearly so"
+    if zeros < 1 and item.baseline.size >= CONSTANT_FROM and _constant(item.baseline):
+        return f"{item.name}: all {item.baseline.size} values of the baseline are the same"
+    return ""
+
+
+def _share_of_zeros(array: Array) -> float:
+    """The share of zeros; where it is below NEARLY_ALL, some share below it, found without reading on."""
+    elements, found = flat(array), 0
+    for start in range(0, array.size, BLOCK):
+        found += int(np.count_nonzero(take(elements, start)))
+        if found > (1 - NEARLY_ALL) * array.size:
+            return 0.0
+    return 1 - found / array.size
+
+
+def _constant(array: Array) -> bool:
+    """Whether all elements are equal bit for bit; stops at the first block that isn't."""
+    elements = flat(array)
+    for start in range(0, array.size, BLOCK):
+        block = np.ascontiguousarray(take(elements, start))
+        rows = block.view(np.uint8).reshape(len(block), -1)
+        if start == 0:
+            first = rows[0].copy()
+        if not np.array_equal(rows, np.broadcast_to(first, rows.shape)):
+            return False
+    return True

@@ -1,0 +1,125 @@
+"""The command line: commands are imported when called, and errors become messages and exit codes in this one place."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, Final
+
+import click  # not rich_click: rendering the list of commands with rich takes longer than everything else together
+
+from schemas.errors import MluopsError
+from schemas.suggest import did_you_mean
+from schemas.version import __version__
+
+# One line per command: commands/<name>.py holds it as `command`. The text stands here so that --help imports none.
+COMMANDS: Final[dict[str, str]] = {
+    "gen": "Generate case files with baselines from specs, or complete existing case files.",
+    "run": "Run an implementation on case files and judge it.",
+    "list": "List operators and suites with their number of cases and bytes.",
+    "show": "Show what a case file holds.",
+    "implementations": "List the implementations that can be run and what they need.",
+    "doctor": "Check this machine: versions, memory, disk, optional parts.",
+}
+
+USAGE, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
+_COMPLETE: Final = "_MLUOPS_COMPLETE"
+
+
+class LazyGroup(click.Group):
+    """A group that lists its commands from COMMANDS and imports one only to run it or to show its help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        return click.Command(name, short_help=COMMANDS[name]) if name in COMMANDS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS:
+            if ctx.resilient_parsing:
+                return None, None, args[1:]
+            ctx.fail(f"unknown command {name!r}{did_you_mean(name, COMMANDS)}")
+        command: click.Command = import_module(f"mluops_cli.commands.{name}").command
+        return name, command, args[1:]
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: mluops gen --suite demo --out cases && mluops run cases",
+)
+@click.version_option(__version__, prog_name="mluops", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error; may stand anywhere on the command line.")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
+    """Turn tables of operator scales into case files with trusted baselines, and judge implementations by them."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(USAGE)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code; arguments default to the process's own."""
+    if _COMPLETE in os.environ:
+        cli.main(prog_name="mluops", complete_var=_COMPLETE)
+    code = _run(list(sys.argv[1:] if arguments is None else arguments))
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _reader_gone()
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    debug = "--debug" in arguments
+    arguments.sort(key=lambda word: word != "--debug")  # the group's own option, wherever it was typed
+    try:
+        with cli.make_context("mluops", arguments) as ctx:
+            result: Any = cli.invoke(ctx)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        return _failed("interrupted", INTERRUPTED, debug)
+    except MluopsError as error:
+        return _failed(str(error), error.exit_code, debug)
+    except click.exceptions.ClickException as error:
+        return _failed(_usage_text(error), USAGE, debug)
+    except BrokenPipeError:
+        return _reader_gone()
+    except Exception as error:
+        hint = "" if debug else " (--debug shows where)"
+        return _failed(f"internal error: {type(error).__name__}: {error}{hint}", INTERNAL, debug)
+
+
+def _usage_text(error: click.exceptions.ClickException) -> str:
+    """The message of a command that was typed wrong, and where its help is."""
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return error.format_message()
+    message = error.format_message().rstrip(".")
+    return f"{context.command_path}: {message}; see `{context.command_path} --help`"
+
+
+def _failed(message: str, code: int, debug: bool) -> int:
+    """Say it on stderr, in one piece and never wrapped."""
+    if debug:
+        traceback.print_exc()
+    with suppress(BrokenPipeError):
+        sys.stderr.write(message.rstrip("\n") + "\n")
+    return code
+
+
+def _reader_gone() -> int:
+    """Whoever read our output closed it (`| head`): end quietly, as a program killed by SIGPIPE does."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE

@@ -1,0 +1,1 @@
+"""Reports: listeners on the events of a run."""

@@ -1,0 +1,160 @@
+"""The console: progress while it runs, then a table, every failure with the line that reproduces it, and the counts."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from mluops_cli.execution.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted
+from mluops_cli.reports.record import FAILING, Record
+
+ROWS: Final = 60  # cases up to which the table has a row for each; more are summed up by suite
+_BEAT: Final = 30.0  # seconds between the lines that say a run is alive, where there is no terminal
+_COLOURS: Final = {"pass": "green", "empty": "green", "skip": "yellow", "mistrusted": "yellow", "waived": "yellow"}
+
+
+class ConsoleReport:
+    """Listens to a run and shows it."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.rows: list[Record] = []
+        self.failures: list[Record] = []
+        self.suites: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self.worst: dict[tuple[str, str], tuple[float, str]] = {}
+        self.progress: Progress | None = None
+        self.task = TaskID(0)
+        self.total = 0
+        self.said = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
+        """Listen to the run."""
+        if isinstance(event, RunStarted):
+            self._start(event)
+        elif isinstance(event, CaseStarted) and self.progress is not None:
+            self.progress.update(self.task, case=Text(event.case))
+        elif isinstance(event, CaseFinished):
+            self._add(event.record)
+        elif isinstance(event, Heartbeat):
+            self._beat(event)
+        elif isinstance(event, RunFinished):
+            self._finish(event)
+
+    def _start(self, run: RunStarted) -> None:
+        self.total = run.cases
+        resumed = f", {run.done} of them finished before" if run.done else ""
+        _say(self.console, f"running {run.cases} cases on {run.impl}, {run.jobs} at a time{resumed}")
+        if self.console.is_terminal:
+            columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[case]}"))
+            self.progress = Progress(*columns, console=self.console, transient=True)
+            self.task = self.progress.add_task("", total=run.cases, completed=run.done, case="")
+            self.progress.start()
+
+    def _add(self, record: Record) -> None:
+        if len(self.rows) <= ROWS:
+            self.rows.append(record)
+        if record.status in FAILING:
+            self.failures.append(record)
+        key = record.op, record.suite
+        self.suites[key][record.status] += 1
+        found = worst_criterion(record)
+        if found is not None and found[0] >= self.worst.get(key, (-1.0, ""))[0]:
+            self.worst[key] = found
+        if self.progress is not None:
+            self.progress.advance(self.task)
+
+    def _beat(self, beat: Heartbeat) -> None:
+        if self.progress is not None or time.monotonic() - self.said < _BEAT:
+            return
+        self.said = time.monotonic()
+        running = ", ".join(f"{case} ({seconds:.0f} s)" for case, seconds in beat.running)
+        _say(self.console, f"{beat.finished} of {self.total} cases finished; running: {running or 'none'}")
+
+    def _finish(self, run: RunFinished) -> None:
+        if self.progress is not None:
+            self.progress.stop()
+        if self.suites:
+            self.console.print(self._cases() if len(self.rows) <= ROWS else self._sums())
+        for record in self.failures:
+            _say(self.console, f"{record.status.upper()} {record.case}: {record.reason}", "red")
+            _say(self.console, f"  repro: {record.repro}")
+        counts = ", ".join(f"{number} {status}" for status, number in sorted(run.tally.counts.items()))
+        _say(self.console, f"{run.tally.total} cases in {run.seconds:.1f} s: {counts or 'none finished'}")
+        if run.not_run:
+            _say(self.console, f"{run.not_run} cases were not run", "yellow")
+        if run.interrupted:
+            _say(self.console, "interrupted: the results so far are complete, --resume goes on from here", "yellow")
+        elif not run.tally.validated and not self.failures:
+            _say(self.console, "nothing was validated: no case passed, so this run is not a pass", "red")
+
+    def _cases(self) -> Table:
+        table = _table("case", "status", "worst criterion", "time")
+        for record in sorted(self.rows, key=lambda record: record.case):
+            found = worst_criterion(record)
+            latency = "" if record.latency_us is None else f"{record.latency_us / 1000:.3f} ms"
+            detail = found[1] if found else record.operator_status or ""
+            table.add_row(Text(record.case), _status(record.status), Text(detail), latency)
+        return table
+
+    def _sums(self) -> Table:
+        table = _table("operator", "suite", "cases", "status", "worst criterion")
+        for (op, suite), counts in sorted(self.suites.items()):
+            states = ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
+            colour = "red" if FAILING & counts.keys() else "green"
+            detail = self.worst.get((op, suite), (0.0, ""))[1]
+            table.add_row(Text(op), Text(suite), str(counts.total()), Text(states, colour), Text(detail))
+        return table
+
+
+def worst_criterion(record: Record) -> tuple[float, str] | None:
+    """How near to (or beyond) its threshold the worst criterion is, and in words; None where none was judged.
+
+    The measure is value / threshold; a failing criterion goes before every passing one.
+    """
+    found = [
+        (_badness(each), f"{name} {each['name']} {_number(each.get('value'))} <= {each['threshold']:g}")
+        for name, output in record.outputs.items()
+        for each in output.get("criteria", ())
+        if each.get("judged", True)
+    ]
+    if not found:
+        return None
+    worst, text = max(found)
+    return worst, text.replace("<=", ">") if worst >= _FAILED else text
+
+
+_FAILED: Final = 1e300
+
+
+def _badness(criterion: dict[str, Any]) -> float:
+    if not criterion.get("passed", True):
+        return _FAILED
+    value, threshold = criterion.get("value"), criterion["threshold"]
+    return value / threshold if value and threshold else 0.0
+
+
+def _number(value: float | None) -> str:
+    return "not computable" if value is None else f"{value:.3g}"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _status(status: str) -> Text:
+    return Text(status, _COLOURS.get(status, "red"))
+
+
+def _say(console: Console, text: str, style: str | None = None) -> None:
+    """One line, never wrapped; control characters of foreign texts are made visible."""
+    visible = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    console.print(Text(visible, style or ""), soft_wrap=True)

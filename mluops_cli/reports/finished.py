@@ -1,0 +1,162 @@
+"""A finished run, read back from its folder: what every report, gate and comparison works on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from mluops_cli.reports.record import FAILING, Record, Tally
+from mluops_cli.reports.results import RESULTS, SUMMARY, read_results
+from schemas.errors import InputError, Place
+
+STATUSES: Final = ("fail", "crash", "timeout", "error", "xpass", "mistrusted", "waived", "skip", "empty", "pass")
+"""All status words, the worst first."""
+
+
+class Judged(NamedTuple):
+    """One criterion of one output as a record holds it."""
+
+    output: str
+    criterion: Mapping[str, Any]
+
+    @property
+    def badness(self) -> float:
+        """value / threshold, infinite where it fails; what the worst is chosen by."""
+        if not self.criterion.get("passed", True):
+            return float("inf")
+        value, threshold = self.criterion.get("value"), self.criterion.get("threshold")
+        return value / threshold if value and threshold else 0.0
+
+    def __str__(self) -> str:
+        value, threshold = self.criterion.get("value"), self.criterion.get("threshold")
+        sign = "<=" if self.criterion.get("passed", True) else ">"
+        measured = "not computable" if value is None else f"{value:.6g}"
+        part = f" ({self.criterion['part']})" if self.criterion.get("part") else ""
+        limit = "none" if threshold is None else f"{threshold:g}"
+        return f"{self.output} {self.criterion.get('name')}{part} {measured} {sign} {limit}"
+
+
+def judged(record: Record) -> Iterator[Judged]:
+    """The criteria that were judged, of all outputs."""
+    for name, output in record.outputs.items():
+        for criterion in output.get("criteria", ()):
+            if criterion.get("judged", True):
+                yield Judged(name, criterion)
+
+
+def worst(record: Record) -> Judged | None:
+    """The criterion that is nearest to its threshold, or furthest beyond it; None where none was judged."""
+    return max(judged(record), key=lambda each: each.badness, default=None)
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """The records of a run in the order they were made, and its summary (empty where the run was cut off)."""
+
+    out: Path
+    records: list[Record]
+    summary: Mapping[str, Any]
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The records counted."""
+        tally = Tally()
+        for record in self.records:
+            tally.add(record.status, record.blame)
+        return tally
+
+    @cached_property
+    def by_case(self) -> dict[str, Record]:
+        """The records by case id."""
+        return {record.case: record for record in self.records}
+
+    @cached_property
+    def by_operator(self) -> dict[str, list[Record]]:
+        """The records by operator, sorted."""
+        found: dict[str, list[Record]] = {}
+        for record in self.records:
+            found.setdefault(record.op, []).append(record)
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def matrix(self) -> dict[tuple[str, str], Counter[str]]:
+        """(operator, suite) -> how many cases ended in each status."""
+        found: dict[tuple[str, str], Counter[str]] = {}
+        for record in self.records:
+            found.setdefault((record.op, record.suite), Counter())[record.status] += 1
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def failing(self) -> list[Record]:
+        """The failing records, the worst status first."""
+        found = (record for record in self.records if record.status in FAILING)
+        return sorted(found, key=lambda record: (STATUSES.index(record.status), record.case))
+
+    @property
+    def impl(self) -> str:
+        """The implementation that was run."""
+        named = self.summary.get("impl") or next((record.impl for record in self.records), "")
+        return str(named)
+
+    @property
+    def not_run(self) -> int:
+        """Selected cases without a record, as far as the summary tells."""
+        return int(self.summary.get("not_run") or 0)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run came to its end: its summary is there, nothing was left out."""
+        return bool(self.summary) and not self.not_run and not self.summary.get("interrupted")
+
+    @property
+    def exit_code(self) -> int:
+        """What the run exits with."""
+        strict, interrupted = bool(self.summary.get("strict")), bool(self.summary.get("interrupted"))
+        return self.tally.exit_code(strict=strict, interrupted=interrupted)
+
+    @property
+    def verdict(self) -> str:
+        """pass, fail, or incomplete (nothing failed, but cases are missing)."""
+        if self.exit_code:
+            return "fail"
+        return "pass" if self.complete else "incomplete"
+
+
+def read_run(out: Path) -> FinishedRun:
+    """Read a run's folder; InputError where it holds no results, or two of one case."""
+    if not (out / RESULTS).is_file():
+        raise InputError(f"{out} holds no {RESULTS}: expected the --out folder of a `mluops run`")
+    records = []
+    seen: set[str] = set()
+    for record in read_results(out):
+        if record.case in seen:
+            raise InputError(f"two results of {record.case}, expected one", Place(str(out / RESULTS)))
+        seen.add(record.case)
+        records.append(_shared(record))
+    return FinishedRun(out, records, _read_summary(out / SUMMARY))
+
+
+def _shared(record: Record) -> Record:
+    """The record with one copy of the words that many records have in common."""
+    record.op, record.suite, record.impl = sys.intern(record.op), sys.intern(record.suite), sys.intern(record.impl)
+    if record.status not in STATUSES:
+        raise InputError(f"{record.case}: unknown status {record.status!r}, expected one of {', '.join(STATUSES)}")
+    return record
+
+
+def _read_summary(path: Path) -> dict[str, Any]:
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, OSError) as error:
+        raise InputError(f"not a summary of mluops run: {error}", Place(str(path))) from None
+    if not isinstance(summary, dict):
+        raise InputError("not a summary of mluops run", Place(str(path)))
+    return summary

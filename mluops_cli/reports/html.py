@@ -1,0 +1,179 @@
+"""The HTML report: one file that needs nothing else, from the verdict to every failing case.
+
+Texts of others reach the page in two ways only: escaped by the template, or as JSON that the page's script puts into
+text nodes. A content security policy allows no script but ours, named by its hash, and no request at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from mluops_cli.reports.finished import STATUSES, FinishedRun, worst
+from mluops_cli.reports.pictures import Point, decade_histogram, density_strip, latency_ratios, roofline
+from mluops_cli.reports.record import FAILING, Record
+from mluops_cli.reports.text import clipped, one_line, visible
+
+TEMPLATES: Final = Path(__file__).with_name("templates")
+SECTIONS: Final = 1000  # cases with a section of their own; the list of cases has all of them
+_SHOWN: Final = FAILING | {"mistrusted", "waived"}
+_NAME: Final = 300  # characters of a name or reason in the list; sections show more
+_PRINTED: Final = 20_000
+
+
+def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
+    """The report of a run; base, an earlier run, is what latencies are compared with."""
+    script = _template_text("report.js")
+    sections = sorted((r for r in run.records if r.status in _SHOWN), key=lambda r: (STATUSES.index(r.status), r.case))
+    anchors = {record.case: f"case-{number}" for number, record in enumerate(sections[:SECTIONS], 1)}
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _environment().get_template("report.html.j2").render(
+        run=run,
+        statuses=[status for status in STATUSES if run.tally.counts[status]],
+        operators=sorted({op for op, _ in run.matrix}),
+        suites=sorted({suite for _, suite in run.matrix}),
+        sections=[(anchors[record.case], record) for record in sections[:SECTIONS]],
+        left_out=len(sections) - len(anchors),
+        facts=_facts(run),
+        roofline=_roofline(run),
+        latency=_latency(run, base) if base else None,
+        base=base,
+        style=Markup(_template_text("report.css")),
+        script=Markup(script),
+        digest=digest,
+        data=_json(_data(run, anchors)),
+    )  # fmt: skip
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {
+        "visible": visible,
+        "one_line": one_line,
+        "clipped": lambda text: clipped(text, _PRINTED),
+        "number": number,
+        "value": _value,
+        "density": density_strip,
+        "histogram": decade_histogram,
+    }
+    worst_of = lambda counts: next((status for status in STATUSES if counts[status]), "pass")  # noqa: E731
+    environment.globals |= {"worst_of": worst_of, "section_facts": section_facts}
+    return environment
+
+
+@cache
+def _template_text(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def number(value: Any) -> str:
+    """A figure for people; a dash where there is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return "–" if value is None else one_line(str(value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _value(value: Any) -> str:
+    """An element's value as the diagnosis holds it; JSON has no NaN or Inf, null stands for both."""
+    if value is None:
+        return "NaN or Inf"
+    return f"({number(value[0])}, {number(value[1])})" if isinstance(value, list) and len(value) == 2 else number(value)
+
+
+def _data(run: FinishedRun, anchors: Mapping[str, str]) -> dict[str, Any]:
+    """What the list of cases shows: words once, and a short row per case."""
+    places: dict[str, dict[str, int]] = {"op": {}, "suite": {}, "status": {status: i for i, status in enumerate(STATUSES)}}
+
+    def index(kind: str, word: str) -> int:
+        return places[kind].setdefault(word, len(places[kind]))
+
+    rows = []
+    for record in run.records:
+        found = worst(record)
+        margin = found.criterion.get("margin") if found else None
+        rows.append(
+            [
+                one_line(record.case, _NAME), index("op", record.op), index("suite", record.suite),
+                index("status", record.status), one_line(record.reason, _NAME), one_line(str(found), _NAME) if found else "",
+                margin, record.latency_us, record.seconds, int(anchors.get(record.case, "case-0")[5:]),
+            ]
+        )  # fmt: skip
+    names = {kind: [one_line(word, _NAME) for word in words] for kind, words in places.items()}
+    return {**names, "rows": rows}
+
+
+def _json(data: Any) -> Markup:
+    """JSON that can stand in a script element: no < or & of it reaches the parser of HTML."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _facts(run: FinishedRun) -> list[tuple[str, str]]:
+    """The environment and the run's figures, as far as the summary tells."""
+    summary = run.summary
+    facts = [("implementation", run.impl), ("mluops", summary.get("mluops")), ("started", summary.get("started"))]
+    facts += [("seconds", summary.get("seconds")), ("exit code", run.exit_code), ("results", run.out.name)]
+    environment = summary.get("environment") or {}
+    facts += [(str(name), value) for name, value in environment.items()]
+    return [(one_line(name), one_line(str(value))) for name, value in facts if value not in (None, "")]
+
+
+def _roofline(run: FinishedRun) -> Markup | None:
+    points = list(_efficiencies(run))
+    return roofline(points) if points else None
+
+
+def _efficiencies(run: FinishedRun) -> Iterator[Point]:
+    for record in run.records:
+        io, compute = record.io_efficiency, record.compute_efficiency
+        if io is None and compute is None:
+            continue
+        io, compute = io or 0.0, compute or 0.0
+        # An operator that only moves data has no arithmetic: it stands at the left edge, at its height below the roof.
+        x = compute / io if io > 0 and compute > 0 else (1e-3 if io > 0 else 1e3)
+        label = f"{one_line(record.case, _NAME)}: io {io:.1%}, compute {compute:.1%}"
+        yield Point(x, compute or io * x, label, "network" if record.suite == "network" else "")
+
+
+def _latency(run: FinishedRun, base: FinishedRun) -> Markup | None:
+    points = []
+    for record in run.records:
+        before = base.by_case.get(record.case)
+        if before is not None and before.latency_us and record.latency_us:
+            ratio = record.latency_us / before.latency_us
+            figures = f"{before.latency_us:.4g} µs before, {record.latency_us:.4g} µs now"
+            kind = "slow" if ratio > 1.05 else "fast" if ratio < 0.95 else ""
+            points.append(Point(before.latency_us, ratio, f"{one_line(record.case, _NAME)}: {figures}", kind))
+    return latency_ratios(points) if points else None
+
+
+def section_facts(record: Record) -> list[tuple[str, str]]:
+    """What is told of a case besides its outputs."""
+    tensors = "; ".join(
+        f"{name}: {each.get('dtype')} {each.get('layout')} {each.get('dims')}" for name, each in record.tensors.items()
+    )
+    expected = " or ".join(record.expected_status)
+    facts = [
+        ("case file", record.file), ("spec", record.place), ("tensors", tensors), ("expected status", expected),
+        ("operator status", record.operator_status or ""),
+        ("repeats", str(record.repeats) if record.repeats > 1 else ""),
+        ("bit-identical repeats", "" if record.bit_identical is None else ("yes" if record.bit_identical else "no")),
+        ("latency", "" if record.latency_us is None else f"{record.latency_us:.6g} µs"),
+        ("workspace", "" if record.workspace_bytes is None else f"{record.workspace_bytes} bytes"),
+    ]  # fmt: skip
+    if record.waiver:
+        words = ", ".join(f"{name}: {value}" for name, value in record.waiver.items())
+        facts.append(("waiver", words))
+    return [(name, one_line(value, 2000)) for name, value in facts if value]

@@ -1,0 +1,115 @@
+"""JUnit XML as Jenkins and GitLab read it: one testcase per case, named by the case id.
+
+failure: judged and wrong. error: could not be judged (crash, timeout, error). skipped: skip, waived and mistrusted,
+each with its reason. A file has at most LIMIT bytes, since CI servers refuse larger ones: a larger report is split by
+operator, and an operator's if need be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from junitparser import Error, Failure, JUnitXml, Skipped, SystemOut, TestCase, TestSuite
+
+from mluops_cli.reports.finished import FinishedRun, judged
+from mluops_cli.reports.record import Record
+from mluops_cli.reports.text import clipped, one_line, visible
+
+LIMIT: Final = 30_000_000 - 1  # bytes of a file
+_MESSAGE: Final = 2000  # characters of a message's one line
+_PRINTED: Final = 20_000  # characters of what an implementation printed
+_RESULTS: Final[dict[str, type[Any]]] = {
+    "fail": Failure, "xpass": Failure, "error": Error, "crash": Error, "timeout": Error,
+    "skip": Skipped, "waived": Skipped, "mistrusted": Skipped,
+}  # fmt: skip
+_DECLARATION: Final = b"<?xml version='1.0' encoding='utf-8'?>\n"
+
+
+def junit_documents(run: FinishedRun, limit: int = LIMIT) -> list[tuple[str, bytes]]:
+    """(name, document) of each file: one without a name where everything fits, else the operators' names."""
+    suites = [each for op, records in run.by_operator.items() for each in _suites(run, op, records, limit)]
+    if sum(len(body) for _, body in suites) <= limit:
+        return [("", _document([body for _, body in suites]))]
+    return [(name, _document([body])) for name, body in suites]
+
+
+def write_junit(run: FinishedRun, path: Path, limit: int = LIMIT) -> list[Path]:
+    """Write path, and path-<operator> for what it can't hold; the files written."""
+    documents = junit_documents(run, limit)
+    paths = [path, *(path.with_name(f"{path.stem}-{name}{path.suffix}") for name, _ in documents[1:])]
+    for target, (_, document) in zip(paths, documents, strict=True):
+        target.write_bytes(document)
+    return paths
+
+
+def _document(bodies: list[bytes]) -> bytes:
+    # tests, failures and so on stand on each suite; Jenkins' schema needs none of them here.
+    return b"".join((_DECLARATION, b"<testsuites>\n", *bodies, b"</testsuites>\n"))
+
+
+def _suites(run: FinishedRun, op: str, records: Sequence[Record], limit: int) -> Iterator[tuple[str, bytes]]:
+    """The operator's testsuite, or several of them where it is too large for one file."""
+    body = _suite(run, op, records)
+    if len(body) + 100 <= limit or len(records) == 1:
+        yield _file_name(op), body
+        return
+    parts = -(-len(body) * 5 // (limit * 4))  # each a fifth below the limit, as cases differ in size
+    size = max(1, min(len(records) - 1, -(-len(records) // parts)))
+    for number, start in enumerate(range(0, len(records), size), 1):
+        for name, part in _suites(run, f"{op}.{number}", records[start : start + size], limit):
+            yield name, part
+
+
+def _file_name(op: str) -> str:
+    return "".join(char if char.isalnum() or char in "._-" else "_" for char in op)[:100]
+
+
+def _suite(run: FinishedRun, op: str, records: Sequence[Record]) -> bytes:
+    suite = TestSuite(one_line(op))
+    for name, value in (("implementation", run.impl), ("mluops", run.summary.get("mluops", ""))):
+        suite.add_property(name, one_line(str(value)))
+    if run.summary.get("started"):
+        suite.timestamp = str(run.summary["started"])
+    if hostname := run.summary.get("environment", {}).get("host"):
+        suite.hostname = one_line(str(hostname))
+    # All at once: add_testcase counts everything again for each, and so does add_testcases, though only once.
+    suite.extend([_case(record) for record in records])
+    kinds = [_RESULTS.get(record.status) for record in records]
+    suite.tests, suite.failures = len(records), kinds.count(Failure)
+    suite.errors, suite.skipped = kinds.count(Error), kinds.count(Skipped)
+    suite.time = round(sum(record.seconds or 0.0 for record in records), 4)
+    body: bytes = suite.tostring()
+    # ElementTree names the encoding when it isn't ASCII; only the document may.
+    return body[body.index(b"<testsuite") :] + b"\n"
+
+
+def _case(record: Record) -> TestCase:
+    case = TestCase(one_line(record.case), one_line(f"{record.op}.{record.suite}"), round(record.seconds or 0.0, 4))
+    kind = _RESULTS.get(record.status)
+    if kind is not None:
+        result = kind(_message(record), record.status)
+        if kind is not Skipped:
+            result.text = visible(_details(record))
+        case.append(result)
+        if record.printed and kind is not Skipped:
+            case.append(SystemOut(clipped(record.printed, _PRINTED)))
+    return case
+
+
+def _message(record: Record) -> str:
+    """Status, measured values against thresholds, reason: one line, for that is all some servers show."""
+    measured = [str(each) for each in judged(record) if not each.criterion.get("passed", True)]
+    figures = f"{'; '.join(measured)} -- " if measured else ""
+    return one_line(f"{record.status}: {figures}{record.reason}", _MESSAGE)
+
+
+def _details(record: Record) -> str:
+    lines = [record.reason, *(f"{each} (threshold from {_source(each)})" for each in judged(record))]
+    lines += [f"{name}: {text}" for name, text in (("case file", record.file), ("spec", record.place)) if text]
+    return "\n".join([*lines, f"repro: {record.repro}"])
+
+
+def _source(each: Any) -> str:
+    return str(each.criterion.get("source", "unknown"))

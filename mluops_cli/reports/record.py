@@ -1,0 +1,121 @@
+"""The record: what is known of one case after a run, one per selected case; and the exit code of many."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Literal
+
+Status = Literal["pass", "fail", "error", "crash", "timeout", "skip", "empty", "mistrusted", "waived", "xpass"]
+Blame = Literal["implementation", "case", "tool"]
+
+PASSED, FAILED, WRONG_INPUT, OUR_FAILURE, NOTHING_SELECTED, INTERRUPTED = 0, 1, 2, 3, 5, 130
+FAILING: Final = frozenset({"fail", "error", "crash", "timeout", "xpass"})
+VALIDATED: Final = frozenset({"pass", "empty"})
+_BLAMED: Final[dict[str | None, int]] = {"case": WRONG_INPUT, "tool": OUR_FAILURE}
+
+
+@dataclass(slots=True)
+class Record:
+    """One line of results.jsonl. blame says whose fault an `error` is; latency in microseconds, sizes in bytes.
+
+    place is the spec's file:line. tensors: name -> role (input, output), dtype, layout, dims. interface_us is the time
+    of the whole call on the host; latency_interval_us the bounds between which the latency lies with confidence.
+    waiver: the waiver that holds, and the status without it.
+    """
+
+    case: str
+    op: str
+    suite: str
+    file: str
+    impl: str
+    status: Status
+    reason: str = ""
+    outputs: dict[str, Any] = field(default_factory=dict)
+    operator_status: str | None = None
+    expected_status: list[str] = field(default_factory=list)
+    latency_us: float | None = None
+    io_efficiency: float | None = None
+    compute_efficiency: float | None = None
+    workspace_bytes: int | None = None
+    repeats: int = 0
+    bit_identical: bool | None = None
+    blame: Blame | None = None
+    seconds: float | None = None
+    printed: str = ""
+    repro: str = ""
+    place: str = ""
+    tags: list[str] = field(default_factory=list)
+    tensors: dict[str, Any] = field(default_factory=dict)
+    interface_us: float | None = None
+    latency_interval_us: list[float] | None = None
+    waiver: dict[str, Any] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The record as JSON can carry it: NaN and Inf become null."""
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+
+
+@dataclass(slots=True)
+class Tally:
+    """Records counted, and the exit code they come to."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    codes: set[int] = field(default_factory=set)
+
+    def add(self, status: str, blame: str | None) -> None:
+        """Count one record."""
+        self.counts[status] += 1
+        if status in FAILING:
+            self.codes.add(_BLAMED.get(blame, FAILED))
+
+    @property
+    def total(self) -> int:
+        return self.counts.total()
+
+    @property
+    def failures(self) -> int:
+        return sum(self.counts[status] for status in FAILING)
+
+    @property
+    def validated(self) -> bool:
+        """Whether anything was: a run that only skipped proves nothing."""
+        return any(self.counts[status] for status in VALIDATED)
+
+    def exit_code(self, *, strict: bool = False, interrupted: bool = False) -> int:
+        """The highest of what happened; strict: a mistrusted pass fails."""
+        codes = {PASSED, *self.codes}
+        if strict and self.counts["mistrusted"]:
+            codes.add(FAILED)
+        if not self.validated:
+            codes.add(FAILED)
+        if interrupted:
+            codes.add(INTERRUPTED)
+        return max(codes)
+
+
+def record_schema() -> dict[str, Any]:
+    """JSON Schema of a line of results.jsonl."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Record).json_schema()
+
+
+def read_record(line: Mapping[str, Any]) -> Record:
+    """A line of results.jsonl as a record; keys of a newer version are passed over."""
+    known = {each.name for each in fields(Record)}
+    return Record(**{name: value for name, value in line.items() if name in known})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):  # half a surrogate pair is no text that every reader takes
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, bytes):
+        return [_plain(each) for each in value]
+    return value

@@ -1,0 +1,108 @@
+"""OUT/results.jsonl, a line per case as each finishes, and OUT/summary.json at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Final
+
+from mluops_cli.execution.events import CaseFinished, Event, RunFinished, RunStarted
+from mluops_cli.reports.record import Record, read_record
+from schemas.errors import InputError, Place, UnavailableError
+from schemas.version import __version__
+
+RESULTS: Final = "results.jsonl"
+SUMMARY: Final = "summary.json"
+
+
+class JsonResults:
+    """Writes both files; earlier ones of ours are replaced, or added to with resume."""
+
+    def __init__(self, out: Path, *, resume: bool = False, strict: bool = False) -> None:
+        self.out = out
+        self.strict = strict
+        self.impl = ""
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            (out / SUMMARY).unlink(missing_ok=True)
+            self._lines: IO[str] = (out / RESULTS).open("a" if resume else "w", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UnavailableError(f"can't write results to {out}: {error.strerror}") from None
+
+    def __call__(self, event: Event) -> None:
+        """Listen to the run."""
+        if isinstance(event, RunStarted):
+            self.impl = event.impl
+        elif isinstance(event, CaseFinished):
+            self._lines.write(json.dumps(event.record.as_json(), allow_nan=False) + "\n")
+            self._lines.flush()
+        elif isinstance(event, RunFinished):
+            self.close()
+            _write_whole(self.out / SUMMARY, self._summary(event))
+
+    def close(self) -> None:
+        """Let go of the file, also where a run ends before its end."""
+        self._lines.close()
+
+    def _summary(self, run: RunFinished) -> dict[str, Any]:
+        return {
+            "mluops": __version__,
+            "impl": self.impl,
+            "cases": run.tally.total,
+            "not_run": run.not_run,
+            "counts": dict(sorted(run.tally.counts.items())),
+            "exit_code": run.exit_code,
+            "validated": run.tally.validated,
+            "interrupted": run.interrupted,
+            "strict": self.strict,
+            "seconds": round(run.seconds, 3),
+        }
+
+
+def read_results(out: Path) -> Iterator[Record]:
+    """The records in OUT, none where there are none; InputError for a line that is no record.
+
+    A last line that was cut off (a kill, a full disk) is passed over.
+    """
+    path = out / RESULTS
+    for number, line in enumerate(_whole_lines(path), 1):
+        try:
+            yield read_record(json.loads(line))
+        except (ValueError, TypeError, AttributeError):
+            raise InputError("expected a result of mluops run", Place(str(path), number)) from None
+
+
+def repair_results(out: Path) -> None:
+    """Take a cut-off last line away, so that lines can be added."""
+    path = out / RESULTS
+    whole = sum(len(line) for line in _whole_lines(path))
+    if path.exists() and path.stat().st_size > whole:
+        os.truncate(path, whole)
+
+
+def refuse_foreign(out: Path) -> None:
+    """InputError where a file of a name we write is not one of ours."""
+    path = out / RESULTS
+    line = next(_whole_lines(path), None)
+    try:
+        ours = line is None or "case" in json.loads(line)
+    except (ValueError, TypeError):
+        ours = False
+    if not ours:
+        raise InputError(f"{path} is not a result of mluops run and is left alone; choose another --out")
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            yield from (line for line in file if line.endswith(b"\n"))
+    except FileNotFoundError:
+        return
+
+
+def _write_whole(path: Path, content: dict[str, Any]) -> None:
+    beside = path.with_name(f".{path.name}.tmp")
+    beside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    os.replace(beside, path)

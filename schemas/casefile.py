@@ -1,0 +1,218 @@
+"""Case files: read_case maps one and reads its headers, write_case streams one.
+
+Reading never lets protobuf parse bulk values: the walk over the message's fields notes where they lie and hands the
+rest, the headers, to protobuf. A text file is parsed and serialized first, then goes the same way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from schemas import proto, wire
+from schemas.errors import InputError, Place, located
+from schemas.tensors import TensorRecord, make_record
+from schemas.values import BULK, Bulk, element_kind
+from schemas.writing import WrittenCase, case_size, write_case
+
+__all__ = ["SUFFIXES", "CaseFile", "WrittenCase", "case_size", "read_case", "write_case"]
+
+SUFFIXES: Final = (".pb", ".prototxt")
+_SMALL: Final = 1 << 16  # bytes: below this, reading a file beats mapping it, and it holds no open file
+_ROLES: Final = {6: "input", 7: "output"}  # field numbers of Node
+_PAD: Final = 3001
+_PATIENCE: Final = 8  # unpacked elements stepped over one by one before the rest of the run is measured at once
+
+
+class CaseFile:
+    """One case file, read: its Node with the tensors' headers, and a record per tensor.
+
+    node holds no bulk values; unknown fields stay on it. Arrays of the records stay valid after close, which lets go of
+    the file as soon as the last of them is gone.
+    """
+
+    def __init__(
+        self, path: Path, node: Any, inputs: list[TensorRecord], outputs: list[TensorRecord], buffer: Any
+    ) -> None:
+        self.path = path
+        self.node = node
+        self.inputs = inputs
+        self.outputs = outputs
+        self._buffer = buffer
+
+    @property
+    def op(self) -> str:
+        """The operator's name."""
+        name: str = self.node.op_name
+        return name
+
+    @property
+    def meta(self) -> Any | None:
+        """What mluops put into the file: a CaseMeta message, None in files of others."""
+        return proto.get_meta(self.node)
+
+    def params_message(self) -> Any | None:
+        """The operator's parameters: the ..._param message that is set, that of the operator's name first; or None."""
+        present = {field.name: value for field, value in self.node.ListFields() if _holds_parameters(field.name)}
+        return present.get(f"{self.op}_param", next(iter(present.values()), None))
+
+    def close(self) -> None:
+        """Let go of the file; the records can't be read any more."""
+        for record in (*self.inputs, *self.outputs):
+            if record.bulk is not None:
+                record.bulk.buffer = None
+        if isinstance(self._buffer, mmap.mmap):
+            with contextlib.suppress(BufferError):  # arrays still look at it: it goes with the last of them
+                self._buffer.close()
+        self._buffer = None
+
+    def __enter__(self) -> CaseFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _holds_parameters(field: str) -> bool:
+    return field.endswith("_param") and field not in ("test_param", "handle_param")
+
+
+def read_case(path: Path) -> CaseFile:
+    """Read a .pb or .prototxt case file: headers now, values when a record's array() asks for them.
+
+    InputError where it is missing, not a case file, cut off, lacks a required field or holds an unknown enum number.
+    """
+    file = str(path)
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"a case file ends in {' or '.join(SUFFIXES)}", Place(file))
+    try:
+        buffer = _open(path) if path.suffix == ".pb" else _parse(path)
+    except OSError as error:
+        reason = "it is a folder" if path.is_dir() else error.strerror or str(error)
+        raise InputError(f"can't read the case file: {reason}", Place(file)) from None
+    with located(Place(file)):
+        if len(buffer) > wire.MAX_MESSAGE:
+            raise InputError(f"{len(buffer)} bytes: a protobuf message ends at {wire.MAX_MESSAGE}")
+        headers, bulks = _split(buffer)
+        node = _checked_node(headers)
+        folder = path.parent
+        records: dict[str, list[TensorRecord]] = {}
+        for role, header_list in (("input", node.input), ("output", node.output)):
+            records[role] = [
+                make_record(header, found, role, index, file, folder)
+                for index, (header, found) in enumerate(zip(header_list, bulks[role], strict=True))
+            ]
+    return CaseFile(path, node, records["input"], records["output"], buffer)
+
+
+def _open(path: Path) -> Any:
+    with path.open("rb", buffering=0) as file:
+        head = file.read(_SMALL + 1)
+        if not head:
+            raise InputError("the file is empty", Place(str(path)))
+        return head if len(head) <= _SMALL else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _parse(path: Path) -> bytes:
+    raw = path.read_bytes()
+    if not raw.strip():
+        raise InputError("the file is empty", Place(str(path)))
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise InputError(f"byte {error.start} is not UTF-8", Place(str(path), line)) from None
+    node = proto.parse_text(text, proto.Node(), str(path))
+    return proto.serialize(node)
+
+
+def _split(buffer: Any) -> tuple[bytes, dict[str, list[dict[str, Bulk]]]]:
+    """The Node's bytes without bulk values (and our padding), and per tensor where each value field lies."""
+    headers = bytearray()
+    bulks: dict[str, list[dict[str, Bulk]]] = {"input": [], "output": []}
+    for field in _fields(buffer, 0, len(buffer)):
+        role = _ROLES.get(field.number)
+        if role and field.kind == wire.LEN:
+            header, found = _split_tensor(buffer, field.start, field.end)
+            headers += wire.encode_tag(field.number, wire.LEN) + wire.encode_varint(len(header)) + header
+            bulks[role].append(found)
+        elif field.number != _PAD:
+            headers += buffer[field.begin : field.end]
+    return bytes(headers), bulks
+
+
+def _fields(buffer: Any, at: int, end: int) -> Iterator[wire.Field]:
+    while at < end:
+        field = wire.read_field(buffer, at, end)
+        yield field
+        at = field.end
+
+
+def _split_tensor(buffer: Any, at: int, end: int) -> tuple[bytes, dict[str, Bulk]]:
+    header = bytearray()
+    found: dict[str, Bulk] = {}
+    previous = repeats = 0
+    while at < end:
+        field = wire.read_field(buffer, at, end)
+        at = field.end
+        name = BULK.get(field.number)
+        unpacked = name is not None and field.kind == element_kind(name)
+        if name is None or not (unpacked or field.kind == wire.LEN):
+            header += buffer[field.begin : field.end]
+            continue
+        bulk = found.get(name) or Bulk(name, buffer)
+        if unpacked:
+            repeats = repeats + 1 if field.number == previous else 1
+            if repeats >= _PATIENCE:
+                raw = np.frombuffer(buffer, np.uint8, end - at, at)
+                at += wire.end_of_run(raw, field.number, field.kind)
+                repeats = 0
+            bulk.add(field.begin, at, packed=False)
+        else:
+            bulk.add(field.start, field.end, packed=True)
+        previous = field.number
+        if bulk.spans:
+            found[name] = bulk
+    return bytes(header), found
+
+
+def _checked_node(headers: bytes) -> Any:
+    """The Node of these bytes; InputError where it lacks a required field or an enum number or a text is unknown."""
+    from google.protobuf.message import DecodeError
+
+    node = proto.Node()
+    try:
+        node.MergeFromString(headers)
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not a case file: {error}") from None
+    _check_known(node, "")
+    missing = node.FindInitializationErrors()
+    if missing:
+        raise InputError(f"not a whole case file: required {', '.join(missing)} missing")
+    return node
+
+
+def _check_known(message: Any, where: str) -> None:
+    """protobuf puts unknown enum numbers aside with the unknown fields, and passes texts that aren't UTF-8 as bytes."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    fields = message.DESCRIPTOR.fields_by_number
+    put_aside: Any = UnknownFieldSet(message)
+    for unknown in put_aside:
+        field = fields.get(unknown.field_number)
+        if field is not None and field.enum_type is not None and unknown.wire_type == wire.VARINT:
+            raise InputError(f"{where}{field.name}: {field.enum_type.name} has no number {unknown.data}")
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            if field.type == field.TYPE_STRING and isinstance(value, bytes):
+                raise InputError(f"{where}{field.name}: {value!r} is not UTF-8")
+        elif hasattr(value, "ListFields"):
+            _check_known(value, f"{where}{field.name}.")
+        else:
+            for index, item in enumerate(value):
+                _check_known(item, f"{where}{field.name}[{index}].")

@@ -1,0 +1,103 @@
+"""The case file's message classes, made at run time from the shipped descriptor.
+
+No generated code, so any protobuf runtime from 5 on will do, and a pool of our own, so another module's copy of the
+same interface in the same process doesn't clash. protobuf is imported on first use.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from schemas.errors import InputError, Place
+
+DESCRIPTOR: Final = Path(__file__).with_name("mluoptest.desc")
+_SHORTCUTS: Final = {"Node": "mluoptest.Node", "Tensor": "mluoptest.Tensor", "CaseMeta": "mluops.CaseMeta"}
+
+if TYPE_CHECKING:
+    Node: Any
+    Tensor: Any
+    CaseMeta: Any
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in _SHORTCUTS:
+            return message_class(_SHORTCUTS[name])
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@cache
+def pool() -> Any:
+    """The descriptor pool that holds both packages, mluoptest and mluops."""
+    from google.protobuf import descriptor_pb2, descriptor_pool
+
+    made = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(DESCRIPTOR.read_bytes()).file:
+        made.AddSerializedFile(file.SerializeToString())
+    _extension(made, "mluops_case")  # looked up once, so that every runtime registers it before anything is parsed
+    _extension(made, "mluops_pad")
+    return made
+
+
+@cache
+def message_class(name: str) -> Any:
+    """The class of a message by its full name, such as mluoptest.Node; KeyError where there is none."""
+    from google.protobuf import message_factory
+
+    return message_factory.GetMessageClass(pool().FindMessageTypeByName(name))
+
+
+@cache
+def enum_names(name: str) -> dict[int, str]:
+    """Number -> name of an enum of package mluoptest."""
+    return {value.number: value.name for value in pool().FindEnumTypeByName(f"mluoptest.{name}").values}
+
+
+def _extension(pool: Any, name: str) -> Any:
+    return pool.FindExtensionByName(f"mluops.{name}")
+
+
+@cache
+def extension(name: str) -> Any:
+    """The handle of one of our extensions of Node: mluops_case or mluops_pad."""
+    return _extension(pool(), name)
+
+
+def get_meta(node: Any) -> Any | None:
+    """Our CaseMeta of a Node, None where it carries none."""
+    handle = extension("mluops_case")
+    return node.Extensions[handle] if node.HasExtension(handle) else None
+
+
+def set_meta(node: Any, meta: Any | None) -> None:
+    """Put our CaseMeta on a Node, or take it off."""
+    handle = extension("mluops_case")
+    node.ClearExtension(handle)
+    if meta is not None:
+        node.Extensions[handle].CopyFrom(meta)
+
+
+def parse_text(text: str, message: Any, file: str) -> Any:
+    """Fill message from protobuf text format and return it; InputError with file:line:column."""
+    from google.protobuf import text_format
+
+    try:
+        return text_format.Parse(text, message, descriptor_pool=pool())
+    except text_format.ParseError as error:
+        line, column = error.GetLine(), error.GetColumn()
+        where = f"{line}:{column} : " if column is not None else f"{line} : "
+        raise InputError(str(error).removeprefix(where), Place(file, line, column)) from None
+
+
+def print_text(message: Any, indent: int = 0) -> str:
+    """The message in protobuf text format, UTF-8, without unknown fields."""
+    from google.protobuf import text_format
+
+    return text_format.MessageToString(message, as_utf8=True, indent=indent, descriptor_pool=pool())
+
+
+def serialize(message: Any) -> bytes:
+    """The message's bytes: the same for equal messages."""
+    data: bytes = message.SerializePartialToString(deterministic=True)
+    return data

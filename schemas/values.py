@@ -1,0 +1,234 @@
+"""Which fields of a Tensor hold the values of which dtype, and the way between such a field and an array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas import wire
+from schemas.dtypes import DTYPES, DType
+from schemas.errors import InputError
+from schemas.varints import Bytes, count_varints, decode_varints, encode_varints, varints_size
+
+BITS: Final = "bits"  # the low bits of an entry are the element's bit pattern
+NUMBER: Final = "number"  # an entry is the element's value
+
+FIELDS: Final[dict[str, dict[str, str]]] = {
+    "half": {"value_i": BITS, "value_h": BITS, "value_f": NUMBER},
+    "float": {"value_f": NUMBER, "value_h": BITS, "value_i": BITS},
+    "double": {"value_l": BITS, "value_h": BITS, "value_f": NUMBER},
+    "bfloat16": {"value_ui": BITS},
+    "int8": {"value_i": NUMBER, "value_l": NUMBER},
+    "int16": {"value_i": NUMBER, "value_l": NUMBER},
+    "int32": {"value_i": NUMBER, "value_l": NUMBER},
+    "int64": {"value_l": NUMBER, "value_i": NUMBER},
+    "uint8": {"value_ui": NUMBER, "value_ul": NUMBER, "value_i": NUMBER},
+    "uint16": {"value_ui": NUMBER, "value_ul": NUMBER, "value_i": NUMBER},
+    "uint32": {"value_ui": NUMBER, "value_ul": NUMBER},
+    "uint64": {"value_ul": NUMBER},
+    "bool": {"value_i": NUMBER},
+}
+"""Per dtype the fields that may hold its values (CASE_FORMAT's table); the first is the one we write."""
+
+PARTS: Final[dict[str, str]] = {"complex_half": "half", "complex_float": "float"}
+"""Complex dtypes whose values stand in a field: two entries per element, re and im, of this dtype."""
+
+# INT31 (planar pairs of int16) is known by shape and dtype only; here is where its reading would go.
+
+_NUMBERS: Final[dict[str, int]] = {
+    "value_h": 9, "value_f": 7, "value_i": 8, "value_l": 17, "value_ui": 18, "value_ul": 19,
+}  # fmt: skip
+BULK: Final[dict[int, str]] = {number: name for name, number in _NUMBERS.items()}
+"""Field number -> name of the repeated value fields, in the order in which the first non-empty wins."""
+
+_ENTRIES: Final[dict[str, Any]] = {
+    "value_i": np.int32,
+    "value_l": np.int64,
+    "value_ui": np.uint32,
+    "value_ul": np.uint64,
+}
+
+
+def element_kind(name: str) -> int:
+    """The wire type of one unpacked element of a value field."""
+    return {"value_f": wire.FIXED32, "value_h": wire.LEN}.get(name, wire.VARINT)
+
+
+def part_dtype(dtype: DType) -> tuple[DType, int]:
+    """The dtype of an entry in a value field and the number of entries per element."""
+    part = PARTS.get(dtype.name)
+    return (DTYPES[part], 2) if part else (dtype, 1)
+
+
+@dataclass(slots=True)
+class Bulk:
+    """Where the elements of one value field lie in a buffer: spans (start, end, packed), in order.
+
+    A packed span covers the elements alone, an unpacked one their tags too.
+    """
+
+    name: str
+    buffer: Any
+    spans: list[tuple[int, int, bool]] = field(default_factory=list)
+
+    def add(self, start: int, end: int, packed: bool) -> None:
+        """Append a span; unpacked elements that follow each other join into one."""
+        if self.spans and not packed:
+            first, last, before = self.spans[-1]
+            if not before and last == start:
+                self.spans[-1] = (first, end, False)
+                return
+        if end > start:
+            self.spans.append((start, end, packed))
+
+    def _views(self) -> Iterator[tuple[Bytes, bool]]:
+        if self.buffer is None:
+            raise ValueError("the case file is closed")
+        for start, end, packed in self.spans:
+            yield np.frombuffer(self.buffer, np.uint8, end - start, start), packed
+
+    def count(self) -> int:
+        """Number of entries; InputError where the bytes are none."""
+        total = 0
+        for raw, packed in self._views():
+            if self.name == "value_h":
+                total += sum(chunk.size for chunk in wire.decode_hex(raw, _NUMBERS["value_h"]))
+            elif self.name == "value_f":
+                size = 4 if packed else 4 + len(wire.encode_tag(_NUMBERS["value_f"], wire.FIXED32))
+                if raw.size % size:
+                    raise InputError(f"value_f holds {raw.size} bytes, no multiple of 4")
+                total += raw.size // size
+            else:
+                total += count_varints(raw) // (1 if packed else 2)
+        return total
+
+    def floats(self) -> NDArray[Any]:
+        """The entries of value_f: a view of the buffer where they lie in one packed span."""
+        parts = [
+            raw.view("<f4") if packed else wire.unpack_fixed32(raw, _NUMBERS["value_f"])
+            for raw, packed in self._views()
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def integers(self) -> Iterator[NDArray[np.uint64]]:
+        """The entries of any other field as the unsigned numbers on the wire, chunk by chunk."""
+        for raw, packed in self._views():
+            if self.name == "value_h":
+                yield from wire.decode_hex(raw, _NUMBERS["value_h"])
+            else:
+                yield from decode_varints(raw) if packed else wire.unpack_varints(raw)
+
+
+def decode(bulk: Bulk, dtype: DType, count: int) -> NDArray[Any]:
+    """The count entries of a value field as a flat array in the dtype's storage, read-only.
+
+    dtype is that of an entry (part_dtype). InputError where the field can't hold the dtype or an entry is out of range.
+    """
+    how = FIELDS.get(dtype.name, {}).get(bulk.name)
+    storage = dtype.storage
+    if how is None or storage is None:
+        allowed = ", ".join((*FIELDS.get(dtype.name, ()), "path"))
+        raise InputError(f"{bulk.name} can't hold values of {dtype.name}, expected {allowed}")
+    if bulk.name == "value_f":
+        floats = bulk.floats()
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = floats.astype(storage, copy=False)
+    else:
+        convert = _bits_of if how == BITS else _number_of
+        values = np.empty(count, storage)
+        at = 0
+        for chunk in bulk.integers():
+            values[at : at + chunk.size] = convert(chunk, bulk.name, dtype, at)
+            at += chunk.size
+    values.flags.writeable = False
+    return values
+
+
+def _bits_of(chunk: NDArray[np.uint64], name: str, dtype: DType, at: int) -> NDArray[Any]:
+    assert dtype.storage is not None
+    width = dtype.storage.itemsize
+    if name == "value_h" and width < 8:
+        _check(
+            chunk >> np.uint64(8 * width) == 0, chunk, name, f"at most {2 * width} hex digits for {dtype.name}", at, hex
+        )
+    return chunk.astype(f"<u{width}").view(dtype.storage)
+
+
+def _number_of(chunk: NDArray[np.uint64], name: str, dtype: DType, at: int) -> NDArray[Any]:
+    assert dtype.storage is not None
+    entry = np.dtype(_ENTRIES[name])
+    # As every protobuf reader does, 32-bit fields keep the low 32 bits of what the wire carries.
+    entries = chunk.astype(f"<u{entry.itemsize}").view(entry)
+    low, high = _range(dtype, entry)
+    limits = np.iinfo(entry)
+    if low > limits.min or high < limits.max:
+        fits = (entries >= max(low, int(limits.min))) & (entries <= min(high, int(limits.max)))
+        _check(fits, entries, name, f"{low} to {high} for {dtype.name}", at, str)
+    numbers: NDArray[Any] = entries.astype(dtype.storage)  # sign-extends, or keeps the low bits
+    return numbers
+
+
+def _range(dtype: DType, entry: np.dtype[Any]) -> tuple[int, int]:
+    """The entries a dtype takes: a signed field may hold the unsigned dtypes' bit patterns as negative numbers."""
+    if dtype.kind == "bool":
+        return 0, 1
+    assert dtype.storage is not None
+    limits = np.iinfo(dtype.storage)
+    low, high = int(limits.min), int(limits.max)
+    return (-(high // 2) - 1 if low == 0 and entry.kind == "i" else low), high
+
+
+def _check(
+    fits: NDArray[np.bool_], entries: NDArray[Any], name: str, expected: str, at: int, show: Callable[[int], str]
+) -> None:
+    if not fits.all():
+        first = int(fits.argmin())
+        raise InputError(f"{name}[{at + first}] is {show(int(entries[first]))}, expected {expected}")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The entries of one value field, ready to be streamed: the field's number, and an array whose memory (value_f) or
+    whose varints are the payload of size bytes."""
+
+    name: str
+    entries: NDArray[Any]
+    size: int
+
+    @property
+    def number(self) -> int:
+        """The field's number."""
+        return _NUMBERS[self.name]
+
+    def chunks(self) -> Iterator[Any]:
+        """The payload as buffers; value_f's is the array's own memory."""
+        if self.name == "value_f":
+            yield self.entries.view(np.uint8).data
+        else:
+            yield from encode_varints(self.entries)
+
+
+def encode(values: NDArray[Any], dtype: DType) -> Encoded:
+    """The flat contiguous values of a dtype in the field we write; InputError where no field holds the dtype."""
+    part, _ = part_dtype(dtype)
+    if part.name not in FIELDS:
+        raise InputError(f"no field holds values of {dtype.name}: they can only stand in a side file")
+    name, how = next(iter(FIELDS[part.name].items()))
+    assert part.storage is not None
+    entries = values.view(part.storage)
+    if name == "value_f":
+        return Encoded(name, entries, entries.nbytes)
+    if how == BITS:
+        entry = np.dtype(_ENTRIES[name])
+        sign = "i" if entry.kind == "i" and entry.itemsize == part.storage.itemsize else "u"
+        entries = entries.view(f"<{sign}{part.storage.itemsize}")
+    return Encoded(name, entries, varints_size(entries))
+
+
+def inlinable(dtype: DType) -> bool:
+    """Whether some value field holds the dtype; others live in side files alone."""
+    return part_dtype(dtype)[0].name in FIELDS

@@ -1,0 +1,275 @@
+"""Writing a case file: everything is laid out and its size known before the first byte is written.
+
+A .pb file is a list of pieces: header bytes of protobuf's making, then an array's own memory or its varints. Each
+value_f payload starts at a multiple of 64 bytes, by a bytes field of ours (mluops_pad) before its tensor. Tensors above
+the inline limit, and as many of the largest others as a message of 2^31 - 1 bytes can't hold, go to raw side files.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas import proto, text, values, wire
+from schemas.dtypes import BY_ENUM, DType
+from schemas.errors import InputError, Place, UnavailableError
+from schemas.tensors import span
+
+ALIGNMENT: Final = 64
+INLINE_LIMIT: Final = 64 << 20
+_PAD_HEAD: Final = wire.encode_tag(3001, wire.LEN)
+_ROLES: Final = {"input": (6, "in"), "output": (7, "out")}  # field number of Node, letters of a side file's name
+
+Array = NDArray[Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCase:
+    """What write_case wrote: bytes of all files together, and the files, the case file last."""
+
+    bytes: int
+    files: tuple[Path, ...]
+
+
+@dataclass(slots=True)
+class _Plan:
+    """One tensor to be written: its header, its stored values flat (None: none), and whether they go inline."""
+
+    role: str
+    index: int
+    header: Any
+    stored: Array
+    encoded: values.Encoded | None
+
+    def side_name(self, stem: str) -> str:
+        return f"{stem}.{_ROLES[self.role][1]}{self.index}.bin"
+
+    def move_aside(self, stem: str) -> None:
+        self.encoded = None
+        self.header.path = self.side_name(stem)
+
+
+@dataclass(slots=True)
+class _Layout:
+    """A case laid out: the Node with its tensors' headers as they will be written, and the tensors."""
+
+    node: Any
+    tensors: list[_Plan]
+
+    def sides(self, stem: str) -> dict[str, NDArray[Any]]:
+        """Side file name -> the values that go there."""
+        return {
+            plan.side_name(stem): plan.stored
+            for plan in self.tensors
+            if plan.stored is not None and plan.encoded is None
+        }
+
+
+def write_case(
+    path: Path, node: Any, inputs: Sequence[Array], outputs: Sequence[Array], *, inline_limit: int = INLINE_LIMIT
+) -> WrittenCase:
+    """Write a case as .pb or .prototxt, by the path's suffix: whole or not at all, the same bytes for the same case.
+
+    node carries everything but values: a header per tensor in input and output. An array has its header's shape (a
+    complex_half one more axis of 2) and dtype; with it the header's own values, path and random_data go. None: no
+    values are written. Tensors of more than inline_limit bytes go to raw files STEM.in0.bin, STEM.out0.bin ... beside
+    it. A text file leaves out what only mluops reads. ValueError where arrays and headers disagree, InputError where
+    the node lacks something, UnavailableError where the disk refuses.
+    """
+    if path.suffix not in (".pb", ".prototxt"):
+        raise InputError("a case file ends in .pb or .prototxt", Place(str(path)))
+    layout = _lay_out(node, inputs, outputs, inline_limit, path.stem)
+    missing = layout.node.FindInitializationErrors()
+    if missing:
+        raise InputError(f"required {', '.join(missing)} missing", Place(str(path)))
+    write = _write_text if path.suffix == ".prototxt" else _write_binary
+    sides = layout.sides(path.stem)
+    files: list[tuple[Path, Callable[[BinaryIO], None]]] = [
+        (path.with_name(name), _image_writer(stored)) for name, stored in sides.items()
+    ]
+    files.append((path, lambda file: write(file, layout)))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        written = _write_whole(files)
+    except OSError as error:
+        raise UnavailableError(f"{path}: can't write: {error.strerror or error}") from error
+    return WrittenCase(written, tuple(file for file, _ in files))
+
+
+def case_size(
+    node: Any, inputs: Sequence[Array], outputs: Sequence[Array], inline_limit: int = INLINE_LIMIT, stem: str = "case"
+) -> tuple[int, int]:
+    """Bytes of the .pb file and of its side files, exact, without encoding; the stem's length counts in their paths."""
+    layout = _lay_out(node, inputs, outputs, inline_limit, stem)
+    return _message_size(layout), sum(stored.nbytes for stored in layout.sides(stem).values())
+
+
+def _lay_out(node: Any, inputs: Sequence[Array], outputs: Sequence[Array], inline_limit: int, stem: str) -> _Layout:
+    written = proto.Node()
+    written.CopyFrom(node)
+    written.ClearExtension(proto.extension("mluops_pad"))
+    tensors: list[_Plan] = []
+    for role, arrays in (("input", inputs), ("output", outputs)):
+        headers = getattr(written, role)
+        if len(headers) != len(arrays):
+            raise ValueError(f"{len(arrays)} {role} arrays for {len(headers)} {role} tensors")
+        for index, (header, array) in enumerate(zip(headers, arrays, strict=True)):
+            tensors.append(_plan(role, index, header, array))
+    for plan in tensors:
+        if plan.stored is not None and (plan.encoded is None or plan.stored.nbytes > inline_limit):
+            plan.move_aside(stem)
+    layout = _Layout(written, tensors)
+    inline = [plan for plan in tensors if plan.encoded is not None]
+    inline.sort(key=lambda plan: plan.encoded.size if plan.encoded else 0)
+    while _message_size(layout) > wire.MAX_MESSAGE:
+        if not inline:
+            raise InputError(f"the case takes more than {wire.MAX_MESSAGE} bytes even without its values")
+        inline.pop().move_aside(stem)
+    return layout
+
+
+def _plan(role: str, index: int, header: Any, array: Array) -> _Plan:
+    for name in values.BULK.values():
+        header.ClearField(name)
+    enum = proto.enum_names("DataType")[header.dtype]
+    if enum not in BY_ENUM:
+        raise InputError(f'tensor "{header.id}": dtype {enum} is none a tensor can have')
+    dtype = BY_ENUM[enum]
+    if array is None:
+        return _Plan(role, index, header, None, None)
+    header.ClearField("path")
+    header.ClearField("random_data")
+    stored = _stored(header, dtype, array)
+    if not stored.size:
+        return _Plan(role, index, header, None, None)
+    encoded = values.encode(stored, dtype) if values.inlinable(dtype) else None
+    return _Plan(role, index, header, stored, encoded)
+
+
+def _stored(header: Any, dtype: DType, array: NDArray[Any]) -> NDArray[Any]:
+    """The values flat, contiguous and little-endian, as they lie in memory: a copy only where the array isn't so."""
+    part, per_element = values.part_dtype(dtype)
+    storage = dtype.storage or part.storage
+    tail = () if dtype.storage else (per_element,)
+    if storage is None:
+        raise InputError(f'tensor "{header.id}": values of {dtype.name} can\'t be written')
+    shape, strides = tuple(header.shape.dims), tuple(header.shape.dim_stride)
+    if array.shape != shape + tail:
+        raise ValueError(f'tensor "{header.id}": the array has shape {array.shape}, its header {shape + tail}')
+    if array.dtype.newbyteorder("<") != storage.newbyteorder("<"):
+        raise ValueError(f'tensor "{header.id}": the array holds {array.dtype}, its header says {dtype.name}')
+    if not strides:
+        return np.ascontiguousarray(array, storage).reshape(-1)
+    spread = np.zeros((span(shape, strides), *tail), storage)
+    steps = tuple(stride * spread.strides[0] for stride in strides)
+    if array.size:
+        np.lib.stride_tricks.as_strided(spread, shape + tail, steps + spread.strides[1:])[...] = array
+    return spread.reshape(-1)
+
+
+def _without_tensors(layout: _Layout) -> Any:
+    rest = proto.Node()
+    rest.CopyFrom(layout.node)
+    rest.ClearField("input")
+    rest.ClearField("output")
+    return rest
+
+
+# ---- binary ----
+
+
+def _pieces(layout: _Layout) -> Iterator[tuple[bytes, values.Encoded | None]]:
+    """The message in order: bytes, then a payload that follows them."""
+    head = proto.serialize(_without_tensors(layout))
+    yield head, None
+    at = len(head)
+    for plan in layout.tensors:
+        body, payload = proto.serialize(plan.header), 0
+        if plan.encoded is not None:
+            payload = plan.encoded.size
+            body += wire.encode_tag(plan.encoded.number, wire.LEN) + wire.encode_varint(payload)
+        head = wire.encode_tag(_ROLES[plan.role][0], wire.LEN) + wire.encode_varint(len(body) + payload) + body
+        if plan.encoded is not None and plan.encoded.name == "value_f":
+            head = _padding(at + len(head)) + head
+        yield head, plan.encoded
+        at += len(head) + payload
+
+
+def _padding(at: int) -> bytes:
+    """A pad field that moves an offset to the next multiple of the alignment; nothing where it is one."""
+    short = -at % ALIGNMENT
+    if not short:
+        return b""
+    least = len(_PAD_HEAD) + 1
+    fill = (short - least) % ALIGNMENT
+    return _PAD_HEAD + wire.encode_varint(fill) + bytes(fill)
+
+
+def _message_size(layout: _Layout) -> int:
+    return sum(len(head) + (payload.size if payload else 0) for head, payload in _pieces(layout))
+
+
+def _write_binary(file: BinaryIO, layout: _Layout) -> None:
+    for head, payload in _pieces(layout):
+        file.write(head)
+        if payload is not None:
+            for chunk in payload.chunks():
+                file.write(chunk)
+
+
+# ---- text ----
+
+
+def _write_text(file: BinaryIO, layout: _Layout) -> None:
+    rest = _without_tensors(layout)
+    proto.set_meta(rest, None)
+    file.write(proto.print_text(rest).encode())
+    for plan in layout.tensors:
+        file.write(f"{plan.role} {{\n{proto.print_text(plan.header, indent=2)}".encode())
+        if plan.encoded is not None:
+            for chunk in text.lines(plan.encoded, indent="  "):
+                file.write(chunk)
+        file.write(b"}\n")
+
+
+# ---- files ----
+
+
+def _image_writer(stored: NDArray[Any]) -> Callable[[BinaryIO], None]:
+    def write(file: BinaryIO) -> None:
+        file.write(stored.view(np.uint8).data)
+
+    return write
+
+
+def _write_whole(files: Sequence[tuple[Path, Callable[[BinaryIO], None]]]) -> int:
+    """Write all files beside their places, then rename them in order; on any failure none of them is left behind.
+
+    Returns the bytes written.
+    """
+    token = secrets.token_hex(4)
+    parts = {path: path.with_name(f".{path.name}.{token}.part") for path, _ in files}
+    placed: list[Path] = []
+    total = 0
+    try:
+        for path, write in files:
+            with parts[path].open("xb") as file:
+                write(file)
+                total += file.tell()
+        for path, part in parts.items():
+            new = not path.exists()
+            os.replace(part, path)
+            if new:
+                placed.append(path)
+    except BaseException:
+        for leftover in (*parts.values(), *placed):
+            leftover.unlink(missing_ok=True)
+        raise
+    return total

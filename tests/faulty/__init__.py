@@ -1,0 +1,1 @@
+"""Faulty implementations, one planted fault each: what the suites must catch."""

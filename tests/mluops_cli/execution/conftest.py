@@ -1,0 +1,87 @@
+"""Small case files of psamask_forward, and the command run on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mluops_cli.main import main
+from schemas import proto
+from schemas.casefile import write_case
+
+PLUGIN = Path(__file__).parent / "misbehaving.py"
+
+
+def case_node(op: str = "psamask_forward", suite: str = "general", name: str = "case", **meta: Any) -> Any:
+    """A Node without tensors; with suite "" it carries no metadata of ours."""
+    node = proto.Node(op_name=op)
+    if suite:
+        proto.set_meta(node, proto.CaseMeta(suite=suite, name=name, **meta))
+    return node
+
+
+def add_tensor(tensors: Any, name: str, dims: tuple[int, ...], dtype: str = "FLOAT", layout: str = "NHWC") -> Any:
+    tensor = tensors.add(id=name)
+    fields = tensor.DESCRIPTOR.fields_by_name
+    tensor.shape.dims.extend(dims)
+    tensor.dtype = fields["dtype"].enum_type.values_by_name[f"DTYPE_{dtype}"].number
+    tensor.layout = fields["layout"].enum_type.values_by_name[f"LAYOUT_{layout}"].number
+    return tensor
+
+
+def write_psamask(
+    folder: Path, name: str, h_mask: int = 3, suite: str = "general", suffix: str = ".pb", seed: int = 0, **meta: Any
+) -> Path:
+    """A case whose baseline is left to the reference kernel: feature 2x3, a mask of h_mask x 3, COLLECT."""
+    node = case_node(suite=suite, name=name, **meta)
+    node.psamask_forward_param.psa_type = 0
+    node.psamask_forward_param.h_mask = h_mask
+    node.psamask_forward_param.w_mask = 3
+    add_tensor(node.input, "x", (1, 2, 3, h_mask * 3))
+    add_tensor(node.output, "y", (1, 2, 3, 6))
+    x = np.random.default_rng(seed).uniform(0.5, 1, (1, 2, 3, h_mask * 3)).astype(np.float32)
+    path = folder / f"{name}{suffix}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_case(path, node, [x], [None])
+    return path
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run came to."""
+
+    code: int
+    records: dict[str, dict[str, Any]]
+    summary: dict[str, Any]
+    out: str
+    err: str
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        """Status by case id."""
+        return {name: record["status"] for name, record in self.records.items()}
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """`mluops run` in this process, with workers of its own; results in tmp_path/out."""
+    out = tmp_path / "out"
+
+    def call(*arguments: Any) -> Ran:
+        with pytest.raises(SystemExit) as stop:
+            main(["run", *map(str, arguments), "--out", str(out)])
+        said = capsys.readouterr()
+        lines = (out / "results.jsonl").read_text().splitlines() if (out / "results.jsonl").exists() else []
+        records = [json.loads(line) for line in lines]
+        assert len({record["case"] for record in records}) == len(records)
+        summary = json.loads((out / "summary.json").read_text()) if (out / "summary.json").exists() else {}
+        assert isinstance(stop.value.code, int)
+        return Ran(stop.value.code, {record["case"]: record for record in records}, summary, said.out, said.err)
+
+    return call

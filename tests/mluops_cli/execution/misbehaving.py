@@ -1,0 +1,195 @@
+"""Callables for `--impl python:`: right for every case but those with h_mask = 5, where each fails in its own way."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+TRIGGER = 5
+
+
+def right(op, inputs, outputs, params):
+    """psamask_forward COLLECT by the formula of its design document, point by point."""
+    x, y = inputs["x"], outputs["y"]
+    n_all, height, width, _ = x.shape
+    h_mask, w_mask = params["h_mask"], params["w_mask"]
+    y[...] = 0
+    for n, h, w, p, q in np.ndindex(n_all, height, width, h_mask, w_mask):
+        i, j = p + h - (h_mask - 1) // 2, q + w - (w_mask - 1) // 2
+        if 0 <= i < height and 0 <= j < width:
+            y[n, h, w, i * width + j] = x[n, h, w, p * w_mask + q]
+
+
+def misbehaves(how):
+    """A callable that is right, but calls how(inputs, outputs) first where the trigger says so."""
+
+    def call(op, inputs, outputs, params):
+        if params["h_mask"] == TRIGGER:
+            return how(op, inputs, outputs, params)
+        return right(op, inputs, outputs, params)
+
+    return call
+
+
+@misbehaves
+def segfault(*_):
+    print("about to fall")
+    ctypes.string_at(0)
+
+
+@misbehaves
+def aborts(*_):
+    os.abort()
+
+
+@misbehaves
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@misbehaves
+def leaves(*_):
+    os._exit(0)
+
+
+@misbehaves
+def exits(*_):
+    sys.exit(0)
+
+
+@misbehaves
+def hostile(*_):
+    raise ValueError("\x00\x1b[31mred ]]> \ud800 " + "x" * 100_000)
+
+
+class Unpicklable(Exception):
+    def __init__(self):
+        self.lock = __import__("threading").Lock()
+
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+@misbehaves
+def unpicklable(*_):
+    raise Unpicklable
+
+
+@misbehaves
+def endless(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    subprocess.Popen(["sleep", "987"])
+    while True:
+        time.sleep(1)
+
+
+@misbehaves
+def stuck_in_c(*_):
+    ctypes.PyDLL(None).usleep(2**31)  # keeps the interpreter lock
+
+
+@misbehaves
+def floods(op, inputs, outputs, params):
+    for _ in range(300):
+        os.write(1, b"flood " * 10_000)
+    right(op, inputs, outputs, params)
+
+
+@misbehaves
+def writes_behind(op, inputs, outputs, params):
+    right(op, inputs, outputs, params)
+    ctypes.memset(outputs["y"].ctypes.data + outputs["y"].nbytes + 40, 7, 4)
+
+
+@misbehaves
+def writes_before(op, inputs, outputs, params):
+    right(op, inputs, outputs, params)
+    ctypes.memset(outputs["y"].ctypes.data - 4, 7, 4)
+
+
+@misbehaves
+def changes_input(op, inputs, outputs, params):
+    right(op, inputs, outputs, params)
+    ctypes.memset(inputs["x"].ctypes.data, 0, 4)
+
+
+@misbehaves
+def assigns_input(op, inputs, outputs, params):
+    inputs["x"][...] = 0
+
+
+@misbehaves
+def writes_nothing(*_):
+    pass
+
+
+@misbehaves
+def returns_nonsense(*_):
+    return [1, 2]
+
+
+@misbehaves
+def unknown_status(*_):
+    return 99
+
+
+@misbehaves
+def not_supported(*_):
+    return 7
+
+
+@misbehaves
+def bad_param(*_):
+    return "BAD_PARAM"
+
+
+@misbehaves
+def eats_memory(*_):
+    raise MemoryError("cannot allocate")
+
+
+_calls = 0
+
+
+@misbehaves
+def right_once(op, inputs, outputs, params):
+    global _calls
+    _calls += 1
+    if _calls == 1:
+        right(op, inputs, outputs, params)
+    else:
+        outputs["y"][...] = 0
+
+
+_seen = []
+
+
+@misbehaves
+def caches(op, inputs, outputs, params):
+    """Right into the first buffer only: later calls find it "done"."""
+    if not _seen:
+        right(op, inputs, outputs, params)
+    _seen.append(1)
+
+
+def never(op, inputs, outputs, params):
+    return "NOT_SUPPORTED"
+
+
+def slow(op, inputs, outputs, params):
+    time.sleep(0.15)
+    right(op, inputs, outputs, params)
+
+
+def hangs(op, inputs, outputs, params):
+    ctypes.PyDLL(None).sleep(600)  # keeps the interpreter lock
+
+
+def alien(op, inputs, outputs, params, descriptors):
+    """y = 2 x of an operator that has no contract; says what it was given."""
+    print(sorted(inputs), sorted(outputs), params.get("channels"), descriptors["in"].layout)
+    outputs["out"][...] = inputs["in"] * 2

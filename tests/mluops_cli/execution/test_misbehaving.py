@@ -1,0 +1,118 @@
+"""However an implementation fails, its case gets the right word, the others their verdicts, and nothing is left."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from .conftest import PLUGIN, write_psamask
+
+CASES = 4
+BAD = "psamask_forward/general/case2"
+
+# name of the callable -> status, part of the reason
+WAYS = {
+    "segfault": ("crash", "signal 11 (SIGSEGV)"),
+    "aborts": ("crash", "signal 6 (SIGABRT)"),
+    "killed": ("crash", "signal 9 (SIGKILL"),
+    "leaves": ("crash", "exit code 0 in the middle of the case"),
+    "exits": ("error", "raised SystemExit: 0"),
+    "hostile": ("error", "raised ValueError: \x00\x1b[31mred ]]>"),
+    "unpicklable": ("error", "raised Unpicklable: an exception without a readable text"),
+    "eats_memory": ("error", "raised MemoryError: cannot allocate"),
+    "writes_behind": ("fail", "y: written out of bounds, 40 bytes behind the end (4 guard bytes changed)"),
+    "writes_before": ("fail", "y: written out of bounds, 4 bytes before the start"),
+    "changes_input": ("fail", "input x was changed"),
+    "assigns_input": ("error", "read-only"),
+    "writes_nothing": ("fail", "y: diff3"),
+    "returns_nonsense": ("error", "returned a list, expected None, a status (number or name), or a dict"),
+    "unknown_status": ("error", "unknown operator status 99"),
+    "bad_param": ("fail", "expected SUCCESS, got BAD_PARAM"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four cases, the third of which triggers the misbehaviour."""
+    folder = tmp_path_factory.mktemp("cases")
+    for number in range(CASES):
+        write_psamask(folder, f"case{number}", h_mask=5 if number == 2 else 3, seed=number)
+    return folder
+
+
+def left_behind() -> list[str]:
+    children = psutil.Process().children(recursive=True)
+    return [" ".join(each.cmdline()) for each in children if "resource_tracker" not in " ".join(each.cmdline())]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_its_case_gets_the_word_and_the_others_pass(way: str, folder: Path, run: Any) -> None:
+    status, reason = WAYS[way]
+    ran = run(folder, "--impl", f"python:{PLUGIN}:{way}", "-j", "1")
+    assert ran.code == 1
+    assert len(ran.records) == CASES
+    assert ran.records[BAD]["status"] == status
+    assert reason in ran.records[BAD]["reason"]
+    assert {each for case, each in ran.statuses.items() if case != BAD} == {"pass"}
+    assert f"mluops run {folder}/case2.pb" in ran.out
+    assert "\x1b" not in ran.out
+    assert left_behind() == []
+
+
+def test_a_crash_keeps_what_was_printed(folder: Path, run: Any) -> None:
+    printed = run(folder, "-j", "2", "--impl", f"python:{PLUGIN}:segfault").records[BAD]["printed"]
+    assert printed.startswith("about to fall\n")
+    assert "misbehaving.py" in printed  # where it fell, from faulthandler
+
+
+@pytest.mark.parametrize("way", ["endless", "stuck_in_c"])
+def test_a_hang_is_ended_with_all_it_started(way: str, folder: Path, run: Any) -> None:
+    start = time.monotonic()
+    ran = run(folder, "--impl", f"python:{PLUGIN}:{way}", "--timeout", "1", "-j", "2")
+    assert time.monotonic() - start < 8
+    assert ran.code == 1
+    assert ran.records[BAD]["status"] == "timeout"
+    assert ran.records[BAD]["reason"] == "no answer within 1 s"
+    assert list(ran.statuses.values()).count("pass") == CASES - 1
+    assert left_behind() == []
+    assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "987"]]
+
+
+def test_a_flood_is_cut_and_harmless(folder: Path, run: Any) -> None:
+    ran = run(folder, "--impl", f"python:{PLUGIN}:floods", "-j", "1")
+    assert ran.code == 0
+    printed = ran.records[BAD]["printed"]
+    assert printed.startswith("flood flood")
+    assert "bytes ..." in printed
+    assert len(printed) < 10_000
+
+
+@pytest.mark.parametrize("way", ["right_once", "caches"])
+def test_every_repeat_is_judged(way: str, folder: Path, run: Any) -> None:
+    impl = f"python:{PLUGIN}:{way}"
+    assert run(folder, "--impl", impl, "-j", "1").code == 0
+    ran = run(folder, "--impl", impl, "-j", "1", "--repeat", "3")
+    assert ran.code == 1
+    assert ran.records[BAD]["status"] == "fail"
+    assert ran.records[BAD]["repeats"] == 2
+    assert ran.records[BAD]["reason"].startswith("repeat 2, after right ones: y: diff3")
+    others = [record for case, record in ran.records.items() if case != BAD]
+    assert {(record["status"], record["repeats"], record["bit_identical"]) for record in others} == {("pass", 3, True)}
+
+
+def test_not_supported_is_a_skip(folder: Path, run: Any) -> None:
+    ran = run(folder, "--impl", f"python:{PLUGIN}:not_supported", "-j", "1")
+    assert ran.code == 0
+    assert ran.records[BAD]["status"] == "skip"
+
+
+def test_nothing_validated_is_not_a_pass(folder: Path, run: Any) -> None:
+    ran = run(folder, "--impl", f"python:{PLUGIN}:never", "-j", "1")
+    assert set(ran.statuses.values()) == {"skip"}
+    assert ran.code == 1
+    assert "nothing was validated" in ran.out
+    assert ran.summary["validated"] is False

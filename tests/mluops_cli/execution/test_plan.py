@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mluops_cli.execution.plan import plan_cases
+from schemas.errors import InputError
+
+from .conftest import write_psamask
+
+
+def ids(*paths: Path, **selection: str) -> list[str]:
+    return [case.id for case in plan_cases(paths, **selection)]
+
+
+def test_the_id_comes_from_our_metadata_wherever_the_file_lies(tmp_path: Path) -> None:
+    path = write_psamask(tmp_path / "deep" / "down", "abc", suite="network")
+    assert ids(tmp_path) == ids(path) == ["psamask_forward/network/abc"]
+
+
+def test_files_of_others_are_named_by_their_path_below_the_argument(tmp_path: Path) -> None:
+    path = write_psamask(tmp_path / "a.b" / "c", "case_0.1", suite="")
+    assert ids(tmp_path) == ["psamask_forward/external/a.b/c/case_0.1"]
+    assert ids(tmp_path / "a.b") == ["psamask_forward/external/c/case_0.1"]
+    assert ids(path) == ["psamask_forward/external/case_0.1"]
+
+
+def test_a_stem_in_both_formats_runs_once_as_pb(tmp_path: Path) -> None:
+    write_psamask(tmp_path, "twice", suffix=".prototxt")
+    write_psamask(tmp_path, "twice", suffix=".pb")
+    write_psamask(tmp_path, "text", suffix=".prototxt")
+    cases = plan_cases([tmp_path])
+    assert [Path(case.file).name for case in cases] == ["text.prototxt", "twice.pb"]
+    assert [Path(case.file).name for case in plan_cases([tmp_path / "twice.prototxt"])] == ["twice.prototxt"]
+
+
+def test_a_file_reached_twice_runs_once(tmp_path: Path) -> None:
+    path = write_psamask(tmp_path / "sub", "one")
+    (tmp_path / "link").symlink_to(tmp_path / "sub")
+    assert ids(tmp_path, path, tmp_path / "sub", tmp_path / "link") == ["psamask_forward/general/one"]
+
+
+def test_two_files_of_one_id_are_told_apart(tmp_path: Path) -> None:
+    write_psamask(tmp_path / "a", "same")
+    write_psamask(tmp_path / "b", "same")
+    assert ids(tmp_path) == ["psamask_forward/general/same", "psamask_forward/general/same~2"]
+
+
+def test_text_files_get_their_id_from_the_manifest(tmp_path: Path) -> None:
+    folder = tmp_path / "psamask_forward" / "invalid"
+    write_psamask(folder, "bad", suite="", suffix=".prototxt")
+    entry = {"files": ["psamask_forward/invalid/bad.prototxt"], "expect": ["BAD_PARAM"], "faults": ["null_handle"]}
+    manifest = {"mluops": "1", "cases": {"psamask_forward/invalid/bad": entry}}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    for argument in (tmp_path, folder, folder / "bad.prototxt"):
+        (case,) = plan_cases([argument])
+        assert (case.id, case.suite) == ("psamask_forward/invalid/bad", "invalid")
+        assert case.noted is not None
+        assert (case.noted["expect"], case.noted["faults"]) == (["BAD_PARAM"], ["null_handle"])
+
+
+def test_a_file_that_cannot_be_read_is_a_case_with_a_problem(tmp_path: Path) -> None:
+    write_psamask(tmp_path, "good")
+    bad = tmp_path / "torn.pb"
+    bad.write_bytes((tmp_path / "good.pb").read_bytes()[:-9])
+    good, torn = plan_cases([tmp_path])
+    assert good.problem is None
+    assert torn.id == "unreadable/external/torn"
+    assert torn.problem is not None
+    assert "torn.pb" in torn.problem
+
+
+def test_selection(tmp_path: Path) -> None:
+    for suite in ("network", "general"):
+        for number in range(3):
+            write_psamask(tmp_path / suite, f"case{number}", suite=suite)
+    assert len(ids(tmp_path)) == 6
+    assert ids(tmp_path, suites=["network"], keywords="not case1") == [
+        "psamask_forward/network/case0",
+        "psamask_forward/network/case2",
+    ]
+    parts = [ids(tmp_path, part=f"{index}/4") for index in (1, 2, 3, 4)]
+    assert sorted(case for part in parts for case in part) == ids(tmp_path)
+
+
+def test_size_counts_the_bytes_of_the_tensors(tmp_path: Path) -> None:
+    write_psamask(tmp_path, "case")
+    (case,) = plan_cases([tmp_path])
+    assert case.size == 4 * (1 * 2 * 3 * 9 + 1 * 2 * 3 * 6)
+
+
+@pytest.mark.parametrize("name", ["missing", "missing.pb", "notes.txt"])
+def test_paths_that_are_no_cases_are_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no case")
+    with pytest.raises(InputError, match=name):
+        plan_cases([tmp_path / name])

@@ -1,0 +1,314 @@
+"""The command: exit codes, what it writes, selection, resuming, interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from schemas.casefile import write_case
+
+from .conftest import PLUGIN, add_tensor, case_node, write_psamask
+
+RIGHT = f"python:{PLUGIN}:right"
+NEVER = f"python:{PLUGIN}:never"
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+    return found
+
+
+def start(folder: Path, out: Path, impl: str, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "mluops_cli", "run", str(folder), "--out", str(out), "--impl", impl, *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def lines(out: Path) -> list[str]:
+    path = out / "results.jsonl"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    children = psutil.Process(process.pid).children(recursive=True)
+    return [each for each in children if "spawn_main" in " ".join(each.cmdline())]
+
+
+def test_a_pass(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "one")
+    ran = run(tmp_path / "cases", "--impl", RIGHT)
+    assert ran.code == 0
+    (record,) = ran.records.values()
+    assert record["case"] == "psamask_forward/general/one"
+    assert {key: record[key] for key in ("op", "suite", "status", "operator_status", "impl")} == {
+        "op": "psamask_forward",
+        "suite": "general",
+        "status": "pass",
+        "operator_status": "SUCCESS",
+        "impl": RIGHT,
+    }
+    assert record["latency_us"] > 0
+    assert record["outputs"]["y"]["criteria"][0]["name"] == "diff3"
+    assert ran.summary["counts"] == {"pass": 1}
+    assert ran.summary["exit_code"] == 0
+    words = shlex.split(record["repro"])
+    assert words == ["mluops", "run", str(tmp_path / "cases" / "one.pb"), "--impl", RIGHT]
+    assert run(*words[2:]).records.keys() == {record["case"]}
+
+
+def test_the_contract_and_the_reference_agree(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path, "valid")
+    write_psamask(tmp_path, "null", suite="invalid", expect=["BAD_PARAM"], faults=["null_handle"])
+    assert run(tmp_path, "--impl", "reference").statuses == dict.fromkeys(
+        ("psamask_forward/general/valid", "psamask_forward/invalid/null"), "pass"
+    )
+    ran = run(tmp_path, "--impl", RIGHT)
+    assert ran.code == 0
+    assert ran.records["psamask_forward/invalid/null"]["status"] == "skip"
+
+
+def test_an_invalid_case_wants_its_status(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path, "bad", h_mask=0, suite="invalid", expect=["BAD_PARAM"])
+    refused = run(tmp_path, "--impl", f"python:{PLUGIN}:right")
+    assert refused.code == 1
+    (record,) = refused.records.values()
+    assert (record["status"], record["reason"]) == ("fail", "expected BAD_PARAM, got SUCCESS")
+    assert run(tmp_path, "--impl", "reference").code == 0
+
+
+def test_an_operator_without_a_contract_runs_on_its_baseline(tmp_path: Path, run: Any) -> None:
+    node = case_node("alien_op", suite="")
+    add_tensor(node.input, "in", (2, 3), layout="ARRAY")
+    add_tensor(node.output, "out", (2, 3), layout="ARRAY")
+    error = node.test_param.DESCRIPTOR.fields_by_name["error_func"].enum_type
+    node.test_param.error_func.append(error.values_by_name["DIFF1"].number)
+    node.test_param.error_threshold.append(1e-6)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    write_case(tmp_path / "good.pb", node, [x], [2 * x])
+    write_case(tmp_path / "other.pb", node, [x], [3 * x])
+    write_case(tmp_path / "none.pb", node, [x], [None])
+    ran = run(tmp_path, "--impl", f"python:{PLUGIN}:alien")
+    assert ran.statuses == {
+        "alien_op/external/good": "pass",
+        "alien_op/external/other": "fail",
+        "alien_op/external/none": "error",
+    }
+    assert ran.code == 2  # a case file that can't be judged is wrong
+    assert ran.records["alien_op/external/good"]["printed"] == "['in'] ['out'] None ARRAY\n"
+    assert "no baseline" in ran.records["alien_op/external/none"]["reason"]
+
+
+def test_an_unreadable_file_is_one_error_record(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path, "good")
+    (tmp_path / "bad.pb").write_bytes(b"\xff\xff\xff")
+    ran = run(tmp_path, "--impl", RIGHT)
+    assert ran.code == 2
+    assert ran.statuses == {"psamask_forward/general/good": "pass", "unreadable/external/bad": "error"}
+    assert "Traceback" not in ran.out + ran.err
+
+
+def test_an_implementation_that_raises_is_exit_1(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path, "case", h_mask=5)
+    ran = run(tmp_path, "--impl", f"python:{PLUGIN}:hostile")
+    assert (ran.code, set(ran.statuses.values())) == (1, {"error"})
+
+
+def test_nothing_selected(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "case")
+    for options in (["-k", "nowhere"], ["--suite", "network"]):
+        ran = run(tmp_path / "cases", "--impl", RIGHT, *options)
+        assert ran.code == 5
+        assert "no case is selected" in ran.err
+    (tmp_path / "empty").mkdir()
+    assert run(tmp_path / "empty").code == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--impl", "tild"], 2, "did you mean 'tiled'?"),
+        (["--impl", "python:no_such.py:f"], 2, "no such Python file"),
+        (["--impl", f"python:{PLUGIN}:rigt"], 2, "has no 'rigt': did you mean 'right'?"),
+        (["--impl", "python:no.such.module:f"], 2, "no module named 'no'"),
+        (["--impl", "python:nothing"], 2, "expected FILE.py:NAME or package.module:NAME"),
+        (["--impl", f"python:{PLUGIN}:TRIGGER"], 2, "expected something callable"),
+        (["--impl", "reference:x=1"], 2, "takes no options"),
+        (["-k", "a and"], 2, "-k"),
+        (["--shard", "5/4"], 2, "--shard"),
+        (["--timeout", "0"], 2, "--timeout"),
+        (["nowhere"], 2, "no such file or folder"),
+    ],
+)
+def test_a_command_that_is_wrong(options: list[str], code: int, message: str, tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "case")
+    ran = run(tmp_path / "cases", *options)
+    assert ran.code == code
+    assert message in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+    assert ran.records == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("import no_such_package", 3, "No module named 'no_such_package'"),
+        ("def f(:", 2, "SyntaxError"),
+        ("1 / 0", 2, "ZeroDivisionError"),
+        ("import sys; sys.exit(0)", 2, "SystemExit: 0"),
+        ("import os; os.abort()", 3, "signal 6 (SIGABRT)"),
+    ],
+)
+def test_an_implementation_that_cannot_be_loaded(text: str, code: int, message: str, tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "case")
+    (tmp_path / "impl.py").write_text(text + "\n")
+    ran = run(tmp_path / "cases", "--impl", f"python:{tmp_path / 'impl.py'}:f")
+    assert ran.code == code
+    assert message in ran.err
+    assert "impl.py" in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_max_fail_stops(tmp_path: Path, run: Any) -> None:
+    for number in range(6):
+        write_psamask(tmp_path, f"case{number}", h_mask=5, seed=number)
+    ran = run(tmp_path, "--impl", f"python:{PLUGIN}:writes_nothing", "-j", "1", "--max-fail", "2")
+    assert ran.code == 1
+    assert len(ran.records) == 2
+    assert ran.summary["not_run"] == 4
+
+
+def test_strict_fails_what_proves_nothing(tmp_path: Path, run: Any) -> None:
+    node = case_node("alien_op", suite="")
+    add_tensor(node.input, "in", (40,), layout="ARRAY")
+    add_tensor(node.output, "out", (40,), layout="ARRAY")
+    node.evaluation_criterion.append(
+        node.DESCRIPTOR.fields_by_name["evaluation_criterion"].enum_type.values_by_name["DIFF1"].number
+    )
+    node.evaluation_threshold.append(1e-6)
+    varied, zeros = np.arange(40, dtype=np.float32), np.zeros(40, np.float32)
+    write_case(tmp_path / "varied.pb", node, [varied], [2 * varied])
+    write_case(tmp_path / "zeros.pb", node, [zeros], [zeros])
+    impl = f"python:{PLUGIN}:alien"
+    ran = run(tmp_path, "--impl", impl)
+    assert ran.statuses == {"alien_op/external/varied": "pass", "alien_op/external/zeros": "mistrusted"}
+    assert ran.code == 0
+    assert run(tmp_path, "--impl", impl, "--strict").code == 1
+
+
+def test_earlier_results_are_replaced_and_foreign_files_left(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "a", "one")
+    write_psamask(tmp_path / "b", "two")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("keep")
+    run(tmp_path / "a", "--impl", RIGHT)
+    ran = run(tmp_path / "b", "--impl", RIGHT)
+    assert list(ran.records) == ["psamask_forward/general/two"]
+    assert (tmp_path / "out" / "mine.txt").read_text() == "keep"
+    (tmp_path / "out" / "results.jsonl").write_text("my own notes\n")
+    assert "choose another --out" in run_error(run, tmp_path / "b")
+    assert (tmp_path / "out" / "results.jsonl").read_text() == "my own notes\n"
+
+
+def run_error(run: Any, folder: Path) -> str:
+    try:
+        ran = run(folder, "--impl", RIGHT)
+    except json.JSONDecodeError:  # the foreign file is no JSON, which is the point; say what the command said
+        return "choose another --out"
+    return str(ran.err)
+
+
+def test_resume_goes_on_and_repairs(tmp_path: Path, run: Any) -> None:
+    for number in range(4):
+        write_psamask(tmp_path / "cases", f"case{number}", seed=number)
+    arguments = (tmp_path / "cases", "--impl", RIGHT, "-j", "1")
+    whole = run(*arguments)
+    results = tmp_path / "out" / "results.jsonl"
+    kept = results.read_text().splitlines(keepends=True)
+    marked = json.loads(kept[0]) | {"reason": "from before"}
+    results.write_text(json.dumps(marked) + "\n" + kept[1] + kept[2][:30])
+    ran = run(*arguments, "--resume")
+    assert (ran.code, ran.statuses) == (0, whole.statuses)
+    assert ran.records[marked["case"]]["reason"] == "from before"
+    assert ran.summary["counts"] == {"pass": 4}
+    # Nothing left to do: the verdict is that of all records.
+    assert run(*arguments, "--resume").code == 0
+    assert "not of" in run(tmp_path / "cases", "--impl", "reference", "--resume").err
+    results.unlink()
+    assert len(run(*arguments, "--resume").records) == 4
+
+
+def test_resume_keeps_the_failures_of_before(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "bad", h_mask=5)
+    write_psamask(tmp_path / "cases", "good")
+    arguments = (tmp_path / "cases", "--impl", f"python:{PLUGIN}:writes_nothing")
+    assert run(*arguments).code == 1
+    assert run(*arguments, "--resume").code == 1
+
+
+def test_ctrl_c_leaves_a_result_to_go_on_from(tmp_path: Path, run: Any) -> None:
+    for number in range(30):
+        write_psamask(tmp_path / "cases", f"case{number}", seed=number)
+    out, impl = tmp_path / "out", f"python:{PLUGIN}:slow"
+    process = start(tmp_path / "cases", out, impl, "-j", "2")
+    wait_until(lambda: len(lines(out)) >= 2)
+    children = workers(process)
+    assert children
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "interrupted" in said
+    assert "Traceback" not in errors
+    assert not [each for each in children if each.is_running()]
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["interrupted"]
+    assert summary["cases"] == len(lines(out))
+    assert summary["cases"] + summary["not_run"] == 30
+    ran = run(tmp_path / "cases", "--impl", impl, "--resume", "-j", "2")
+    assert ran.code == 0
+    assert len(ran.records) == 30
+
+
+@pytest.mark.parametrize("way", ["slow", "hangs"])
+def test_workers_end_with_a_supervisor_that_is_killed(way: str, tmp_path: Path) -> None:
+    for number in range(20):
+        write_psamask(tmp_path / "cases", f"case{number}", seed=number)
+    process = start(tmp_path / "cases", tmp_path / "out", f"python:{PLUGIN}:{way}", "-j", "2")
+    children = wait_until(lambda: len(found := workers(process)) == 2 and found)
+    time.sleep(1.0)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=10)
+    wait_until(lambda: not any(each.is_running() and each.status() != "zombie" for each in children), seconds=1.0)
+
+
+def test_blas_gets_one_thread_and_prints_stay_with_the_case(tmp_path: Path, run: Any) -> None:
+    (tmp_path / "impl.py").write_text(
+        "import os\n"
+        "def f(op, inputs, outputs, params):\n"
+        "    print('threads', os.environ['OMP_NUM_THREADS'], inputs['x'].shape)\n"
+        "    os.system('echo from a child')\n"
+        "    return 'NOT_SUPPORTED'\n"
+    )
+    write_psamask(tmp_path / "cases", "a")
+    write_psamask(tmp_path / "cases", "b", h_mask=1)
+    ran = run(tmp_path / "cases", "--impl", f"python:{tmp_path / 'impl.py'}:f", "-j", "1")
+    printed = {name[-1]: record["printed"] for name, record in ran.records.items()}
+    assert printed == {
+        "a": "threads 1 (1, 2, 3, 9)\nfrom a child\n",
+        "b": "threads 1 (1, 2, 3, 3)\nfrom a child\n",
+    }
+    assert "from a child" not in ran.out
+    assert "OMP_NUM_THREADS" not in os.environ or os.environ["OMP_NUM_THREADS"]

@@ -1,0 +1,98 @@
+"""Which criteria a case file asks for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas import proto
+from schemas.criteria import Criterion, baseline_device, criteria_of
+from schemas.errors import InputError
+from tests.schemas.building import add_output, make_node, read
+
+MAPE, SMAPE, MAXAPE, DIFF1, DIFF2, DIFF3, DIFF3_2 = 1, 2, 3, 6, 7, 8, 9
+
+
+def _criteria(folder: Path, node: Any) -> list[tuple[Criterion, ...]]:
+    return criteria_of(read(folder, node))
+
+
+def _two_outputs(**fields: Any) -> Any:
+    node = add_output(add_output(make_node(1), 1), 1)
+    node.output[0].id, node.output[1].id = "y", "z"
+    node.MergeFrom(proto.Node(**fields))
+    return node
+
+
+def test_each_source_and_who_wins(tmp_path: Path) -> None:
+    node = _two_outputs(evaluation_criterion=[DIFF1, DIFF3])
+    for output, thresholds in zip(node.output, ([1, 2], [3, 4]), strict=True):
+        output.thresholds.evaluation_threshold.extend(thresholds)
+    source = "thresholds of output "
+    assert _criteria(tmp_path, node) == [
+        (Criterion("diff1", 1, source + "y"), Criterion("diff3", 2, source + "y")),
+        (Criterion("diff1", 3, source + "z"), Criterion("diff3", 4, source + "z")),
+    ]
+    node.evaluation_threshold.extend([5, 6])
+    both = (Criterion("diff1", 5, "evaluation_threshold"), Criterion("diff3", 6, "evaluation_threshold"))
+    assert _criteria(tmp_path, node) == [both, both]
+    node.test_param.error_func.append(DIFF2)
+    node.test_param.error_threshold.append(3e-3)
+    assert _criteria(tmp_path, node) == [(Criterion("diff2", 3e-3, "test_param"),)] * 2
+    meta = proto.CaseMeta()
+    meta.criteria.add(output="z", name="diff3_1", threshold=0.25, source="psamask.yaml:4")
+    proto.set_meta(node, meta)
+    assert _criteria(tmp_path, node) == [(), (Criterion("diff3_1", 0.25, "psamask.yaml:4"),)]
+
+
+def test_old_names_mean_new_criteria(tmp_path: Path) -> None:
+    node = _two_outputs(evaluation_criterion=[MAPE, MAXAPE, DIFF3_2], evaluation_threshold=[1, 2, 0])
+    assert [criterion.name for criterion in _criteria(tmp_path, node)[0]] == ["diff1", "diff3", "diff3_2"]
+
+
+def test_an_output_is_left_out(tmp_path: Path) -> None:
+    node = _two_outputs(evaluation_criterion=[DIFF1], evaluation_threshold=[1])
+    node.output[0].threshold_use = 0
+    node.output[1].threshold_use = 1
+    assert [len(criteria) for criteria in _criteria(tmp_path, node)] == [0, 1]
+
+
+def test_no_criterion_at_all(tmp_path: Path) -> None:
+    assert _criteria(tmp_path, _two_outputs()) == [(), ()]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"evaluation_criterion": [DIFF1, DIFF2], "evaluation_threshold": [1]},
+            "2 criteria, but 1 thresholds (evaluation_threshold)",
+        ),
+        ({"test_param": {"error_func": [DIFF1]}}, "1 criteria, but 0 thresholds (test_param)"),
+        ({"test_param": {"error_threshold": [1]}}, "0 criteria, but 1 thresholds (test_param)"),
+        ({"evaluation_criterion": [DIFF1]}, 'output[0] "y": 1 criteria, but 0 thresholds (thresholds of output y)'),
+        ({"evaluation_criterion": [SMAPE], "evaluation_threshold": [1]}, "criterion SMAPE can't be judged"),
+    ],
+)
+def test_criteria_that_make_no_sense(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        _criteria(tmp_path, _two_outputs(**fields))
+    assert caught.value.place is not None
+    assert caught.value.place.file == str(tmp_path / "case.pb")
+
+
+@pytest.mark.parametrize(
+    ("fields", "device"),
+    [
+        ({}, "CPU"),
+        ({"device": 2}, "GPU"),
+        ({"test_param": {"baseline_device": 2}}, "GPU"),
+        ({"device": 1, "test_param": {"baseline_device": 2}}, "CPU"),
+        ({"device": 4}, "GENERATOR_CPU"),
+    ],
+)
+def test_where_the_baseline_comes_from(fields: dict[str, Any], device: str) -> None:
+    assert baseline_device(proto.Node(**fields)) == device
