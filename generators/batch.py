@@ -96,6 +96,8 @@ def _make(task: Task) -> Result:
     global _busy
     _busy = True
     try:
+        if _stopped:  # the pool hands out what it had queued, and nobody waits for it any more
+            raise KeyboardInterrupt
         return task.id, task.make()
     except MluopsError as error:
         return task.id, error
@@ -105,7 +107,7 @@ def _make(task: Task) -> Result:
         _busy = False
 
 
-_busy = False
+_busy = _stopped = False  # of a worker: it makes a case; it was told to stop
 
 
 def _start_worker(prepare: Callable[[], None]) -> None:
@@ -115,6 +117,8 @@ def _start_worker(prepare: Callable[[], None]) -> None:
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
     def interrupted(number: int, frame: Any) -> None:
+        global _stopped
+        _stopped = True
         if _busy:
             raise KeyboardInterrupt
 

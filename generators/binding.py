@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -147,12 +148,27 @@ def _params(file: CaseFile, operator: Operator | None, place: Place) -> dict[str
         return {}
     key = f"{file.op}_param"
     if key not in file.node.DESCRIPTOR.fields_by_name:
-        raise InputError(f"the case file's interface has no {key}", place)
+        return _own_params(file, parameters, place)
     message = getattr(file.node, key)
     if not message.IsInitialized():
         raise InputError(f"{key} is missing or lacks {', '.join(message.FindInitializationErrors())}", place)
     params = {each.name: _param(message, each) for each in parameters}
     return {name: value for name, value in params.items() if value is not None}
+
+
+def _own_params(file: CaseFile, parameters: Sequence[Parameter], place: Place) -> dict[str, Any]:
+    """The parameters of an operator for which the interface has no message: our metadata holds them as JSON."""
+    if file.meta is None or not file.meta.params:
+        raise InputError(f"the case file's interface has no {file.op}_param, and the file no metadata of ours", place)
+    try:
+        held = json.loads(file.meta.params)
+        return {
+            each.name: tuple(held[each.name]) if each.length is not None else held[each.name]
+            for each in parameters
+            if each.name in held
+        }
+    except (ValueError, TypeError) as error:
+        raise InputError(f"parameters in the metadata are not a JSON object: {error}", place) from None
 
 
 def _param(message: Any, parameter: Parameter) -> Any:

@@ -27,7 +27,7 @@ _FAULTS: Final = frozenset(("null_handle", "null_descriptors", "null_pointers", 
 _UNBOUND: Final = (NameError, IndexError, TypeError, ZeroDivisionError, OverflowError)
 
 
-class Problem(Exception):
+class Problem(Exception):  # noqa: N818  not for users: it becomes an InputError with a place
     """What is wrong with an entry, and at which key path below it."""
 
     def __init__(self, path: KeyPath, message: str) -> None:
@@ -58,8 +58,10 @@ class CaseBuilder:
             "outputs": self._criteria,
             "criteria": self._criteria,
         }
-        found = [(section, name, (section, name)) for section in known for name in entry.get(section, _NOTHING)]
-        dotted = [(path, ("matrix", path)) for path in entry.get("matrix", _NOTHING)]
+        found: list[tuple[str, str, KeyPath]] = [
+            (section, name, (section, name)) for section in known for name in entry.get(section, _NOTHING)
+        ]
+        dotted: list[tuple[str, KeyPath]] = [(path, ("matrix", path)) for path in entry.get("matrix", _NOTHING)]
         dotted += [
             (path, ("include", number, path)) for number, each in enumerate(entry.get("include", ())) for path in each
         ]
@@ -82,16 +84,16 @@ class CaseBuilder:
         inputs, outputs = raw.get("inputs", _NOTHING), raw.get("outputs", _NOTHING)
         env, shapes = self._bound(raw, inputs, outputs)
         dtypes: dict[str, str] = {}
-        planned = tuple(
+        planned = [
             self._plan("inputs", tensor, inputs.get(tensor.name, _NOTHING), shapes, env, dtypes)
             for tensor in contract.inputs
-        )
-        computed = tuple(
+        ]
+        computed = [
             self._plan("outputs", tensor, outputs.get(tensor.name, _NOTHING), shapes, env, dtypes)
             for tensor in contract.outputs
-        )
+        ]
         case = Case(
-            contract.op, suite, name, {each: env[each] for each in self._parameters}, planned, computed,
+            contract.op, suite, name, {each: env[each] for each in self._parameters}, tuple(planned), tuple(computed),
             self._criteria_of(raw["criteria"]) if "criteria" in raw else self._criteria,
             _expect(raw["expect"]) if "expect" in raw else (SUCCESS,),
             _faults(raw) if not _FAULTS.isdisjoint(raw) else (),
@@ -104,7 +106,7 @@ class CaseBuilder:
         """Sizes and parameters by name, and the shapes that are given."""
         env: Env = {}
         for name, value in raw.get("params", _NOTHING).items():
-            env[name] = _parameter(self._parameters[name], value)
+            env[name] = value if type(value) is int else _parameter(self._parameters[name], value)
         for name, value in raw.get("sizes", _NOTHING).items():
             env[name] = value if isinstance(value, int) else _evaluated(value, env, ("sizes", name))
         shapes: dict[str, Shape] = {}
@@ -134,9 +136,10 @@ class CaseBuilder:
         elements = math.prod(dims)
         if elements >= 2**63:
             raise Problem((section, name, "shape"), f"shape {list(dims)} has {elements} elements, more than 2^63 - 1")
-        dtype = tensor.dtypes[0] if tensor.same_dtype_as is None else dtypes[tensor.same_dtype_as]
         if "dtype" in raw:
             dtype = _dtype_name(raw["dtype"])
+        else:
+            dtype = tensor.dtypes[0] if tensor.same_dtype_as is None else dtypes[tensor.same_dtype_as]
         dtypes[name] = dtype
         strides = _strides(raw["strides"], dims, (section, name, "strides")) if "strides" in raw else None
         values = None
@@ -151,7 +154,7 @@ class CaseBuilder:
             dims = self.contract.shape(tensor.name, env)
         except _UNBOUND:
             dims = None
-        if dims is not None and all(size >= 0 for size in dims):
+        if dims is not None and min(dims, default=0) >= 0:
             return dims
         unbound = sorted(set().union(*(expression.names for expression in tensor.dims)) - env.keys())
         if dims is None or (unbound and section == "inputs"):
@@ -201,8 +204,10 @@ class CaseBuilder:
             except InputError as error:
                 raise Problem(("expect",), error.message) from None
             return
-        descriptors = {plan.name: plan.descriptor for plan in (*case.inputs, *case.outputs)}
-        found = self.contract.violations(descriptors, case.params, env)
+        plans = (*case.inputs, *case.outputs)
+        if self.contract.sound(plans, env):
+            return
+        found = self.contract.violations({plan.name: plan.descriptor for plan in plans}, case.params, env)
         if found:
             path = self._path_of(found[0].rule)
             raise Problem(path, "; ".join(violation.text for violation in found))

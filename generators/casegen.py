@@ -22,6 +22,7 @@ from schemas.casefile import CaseFile, read_case, write_case
 from schemas.dtypes import DTYPES, dtype_named
 from schemas.errors import InputError, MluopsError, Place, located
 from schemas.status import SUCCESS
+from schemas.tensors import span
 from schemas.version import __version__
 
 FORMATS: Final = {"pb": (".pb",), "prototxt": (".prototxt",), "both": (".pb", ".prototxt")}
@@ -141,7 +142,7 @@ def case_bytes(case: Case) -> int:
     """Bytes of the tensors that the case's file holds; sizes that only the data tell count as 0."""
     withheld = withheld_tensors(case)
     plans = (*case.inputs, *case.outputs) if SUCCESS in case.expect else case.inputs
-    return sum(_tensor_bytes(plan) for plan in plans if plan.name not in withheld)
+    return sum(tensor_bytes(plan) for plan in plans if plan.name not in withheld)
 
 
 def draw_inputs(case: Case, operator: Operator, withheld: frozenset[str] = frozenset()) -> dict[str, Array | None]:
@@ -270,9 +271,9 @@ def _tensor_entry(
     return {**entry, "hash": hashes[name][1]} if name in hashes else entry
 
 
-def _tensor_bytes(plan: TensorPlan) -> int:
-    elements = math.prod(max(0, size) for size in plan.dims)
-    return math.ceil(elements * DTYPES[plan.dtype].width)
+def tensor_bytes(plan: TensorPlan) -> int:
+    dims = tuple(max(0, size) for size in plan.dims)
+    return math.ceil(span(dims, plan.strides) * DTYPES[plan.dtype].width)
 
 
 def _write(

@@ -15,7 +15,6 @@ from generators.data import BIT_GENERATOR, recipe_text
 from schemas import proto
 from schemas.criteria import NAMES, Criterion
 from schemas.dtypes import DTYPES
-from schemas.errors import MluopsError
 from schemas.version import __version__
 
 NO_HASH: Final = "0" * 32  # as long as a hash is
@@ -36,7 +35,6 @@ def build_node(case: Case, contract: Contract, baseline: bool) -> Any:
     set_criteria(node, [case.criteria[plan.name] for plan in case.outputs])
     if baseline:
         set_baseline_device(node)
-    _set_params(node, case, contract)
     meta = proto.CaseMeta(
         suite=case.suite,
         name=case.name,
@@ -53,6 +51,7 @@ def build_node(case: Case, contract: Contract, baseline: bool) -> Any:
             meta.criteria.add(
                 output=plan.name, name=criterion.name, threshold=criterion.threshold, source=criterion.source
             )
+    _set_params(node, meta, case, contract)
     proto.set_meta(node, meta)
     return node
 
@@ -134,21 +133,23 @@ def _add_tensor(tensor: Any, plan: TensorPlan) -> None:
     tensor.dtype = numbers["dtype"].enum_type.values_by_name[DTYPES[plan.dtype].enum].number
 
 
-def _set_params(node: Any, case: Case, contract: Contract) -> None:
-    if not contract.parameters:
-        return
+def _set_params(node: Any, meta: Any, case: Case, contract: Contract) -> None:
+    """The parameters in the operator's message; as JSON in the metadata where the interface has no such message."""
+    dims = {plan.name: plan.dims for plan in case.outputs}
+    values = {
+        each.name: case.params.get(each.name) if each.output is None else dims[each.output[0]][each.output[1]]
+        for each in contract.parameters
+    }
+    values = {name: value for name, value in values.items() if value is not None}
     key = f"{case.op}_param"
     if key not in node.DESCRIPTOR.fields_by_name:
-        raise MluopsError(f"{case.op}: the case file's interface has no {key} for its parameters")
+        if values:
+            meta.params = json.dumps(values, sort_keys=True)
+        return
     message = getattr(node, key)
     message.SetInParent()
-    dims = {plan.name: plan.dims for plan in case.outputs}
-    for parameter in contract.parameters:
-        value = case.params.get(parameter.name)
-        if parameter.output is not None:
-            tensor, axis = parameter.output
-            value = dims[tensor][axis]
-        if parameter.length is not None:
-            getattr(message, parameter.name).extend(value or ())
-        elif value is not None:
-            setattr(message, parameter.name, value)
+    for name, value in values.items():
+        if isinstance(value, tuple):
+            getattr(message, name).extend(value)
+        else:
+            setattr(message, name, value)

@@ -5,12 +5,13 @@ Shape inference, validation of specs, invalid cases, documentation and reports a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Literal
+from types import CodeType
+from typing import Any, Final, Literal, Protocol
 
-from generators.expressions import Expression, parse_expression
+from generators.expressions import GLOBALS, Expression, parse_expression
 from schemas.criteria import Criterion
 from schemas.descriptor import Descriptor
 from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
@@ -94,6 +95,19 @@ class Violation:
     text: str
 
 
+class Tensor(Protocol):
+    """What Contract.sound looks at: a Descriptor, or a TensorPlan."""
+
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def layout(self) -> str: ...
+    @property
+    def dims(self) -> Shape: ...
+    @property
+    def strides(self) -> Shape | None: ...
+
+
 @dataclass(frozen=True)
 class Contract:
     """Everything an operator accepts, computes on and is accepted by; see the module's docstring."""
@@ -159,16 +173,41 @@ class Contract:
     def _shapes(self) -> dict[str, Expression]:
         """Per tensor the whole shape as one expression, for the frequent case that all sizes are known."""
         return {
-            name: parse_expression("[" + ", ".join(expression.text for _, expression in dims) + "]")
+            name: parse_expression("(" + "".join(f"{expression.text}, " for _, expression in dims) + ")")
             for name, dims in self._dims.items()
         }
 
     def shape(self, tensor: str, env: Env) -> Shape:
         """The shape of a tensor under env; UNKNOWN stands for sizes that only the data tell."""
         try:
-            return tuple(self._shapes[tensor](env))
+            dims: Shape = self._shapes[tensor](env)
+            return dims
         except NameError:
             return tuple(env.get(bare, UNKNOWN) if bare else expression(env) for bare, expression in self._dims[tensor])
+
+    @cached_property
+    def _soundness(self) -> CodeType:
+        """Everything that violations looks for, as one expression that is true where it finds nothing."""
+        names = {name: f"_{position}" for position, name in enumerate(self.tensors)}
+        checks = [check for parameter in self.passed_parameters for check in _range_checks(parameter)]
+        for name, tensor in self.tensors.items():
+            own = names[name]
+            followed = f"({names[tensor.same_dtype_as]}.dtype,)" if tensor.same_dtype_as else repr(tensor.dtypes)
+            checks += [f"{own}.dtype in {followed}", f"{own}.dims == {self._shapes[name].text}"]
+            checks += [f"{own}.strides is None", f"prod({own}.dims) < {LARGE}"]
+            checks += [] if tensor.layout == "ARRAY" else [f"{own}.layout == {tensor.layout!r}"]
+        checks += [f"({rule.holds})" for rule in self.rules]
+        checks += [f"{size} != 0" for size, status in self.zero_elements.items() if status != SUCCESS]
+        return compile(" and ".join(checks), "<contract>", "eval")
+
+    def sound(self, tensors: Iterable[Tensor], env: Env) -> bool:
+        """A quick yes to whether violations finds nothing; False means: ask it. tensors are in the contract's order."""
+        scope = {f"_{position}": tensor for position, tensor in enumerate(tensors)}
+        scope.update(env)
+        try:
+            return bool(eval(self._soundness, GLOBALS, scope))
+        except (NameError, IndexError, TypeError, ZeroDivisionError):
+            return False  # sizes only the data tell, or something is missing
 
     def violations(
         self, descriptors: Mapping[str, Descriptor | None], params: Params, env: Env | None = None
@@ -231,7 +270,7 @@ class Contract:
             text = f"{name} has {len(dims)} dims {list(dims)}, expected {len(self._dims[name])}: [{tensor.shape}]"
             return [*found, Violation(f"{name}.rank", (BAD_PARAM,), text)]
         try:
-            if dims == tuple(self._shapes[name](env)):
+            if dims == self._shapes[name](env):
                 return found
         except (NameError, IndexError, TypeError, ZeroDivisionError):
             pass  # a name that another violation left unbound; the other dims are still looked at
@@ -244,6 +283,21 @@ class Contract:
                 text = f"{name} dim {axis} is {size}, expected {expression.text} = {expected}"
                 found.append(Violation(f"{name}.dim{axis}", (BAD_PARAM,), text))
         return found
+
+
+def _range_checks(parameter: Parameter) -> Iterator[str]:
+    """What _parameter looks for, as expressions."""
+    name, least, most = parameter.name, parameter.name, parameter.name
+    if parameter.length is not None:
+        yield f"len({name}) == {parameter.length}"
+        least, most = f"min({name})", f"max({name})"
+    if parameter.choices is not None:
+        given = name if parameter.length is not None else f"{name},"
+        yield f"{{*({given})}} <= {{{', '.join(map(str, parameter.choices.values()))}}}"
+    if parameter.minimum is not None:
+        yield f"{least} >= {parameter.minimum}"
+    if parameter.maximum is not None:
+        yield f"{most} <= {parameter.maximum}"
 
 
 def _parameter(parameter: Parameter, env: Env) -> list[Violation]:

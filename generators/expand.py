@@ -9,7 +9,7 @@ from generators.build import CaseBuilder, Problem
 from generators.build import check_case as check_case
 from generators.case import Case
 from generators.invalid import derive_invalid
-from generators.matrix import Assignment, assigned, combinations
+from generators.matrix import Assignment, combinations
 from generators.operator import operator_named
 from generators.spec import Spec, load_spec, spec_files
 from generators.yaml_marks import KeyPath, together
@@ -71,9 +71,9 @@ def _cases(spec: Spec, builder: CaseBuilder, suite: str, index: int) -> Iterator
         raise together(unknown)
     name, derive = entry["name"], entry.get("derive", False)
     place = f"{spec.path.name}:{spec.suites[suite][index].line}"
-    for suffix, assignments in combinations(entry):
+    for suffix, combined, assignments in combinations(entry):
         try:
-            case = builder.case(assigned(entry, assignments), suite, name + suffix, place)
+            case = builder.case(combined, suite, name + suffix, place)
             if derive and not case.valid:
                 raise Problem(
                     ("derive",), f"only a valid case can be broken, this one expects {' or '.join(case.expect)}"
@@ -93,7 +93,7 @@ def _cases(spec: Spec, builder: CaseBuilder, suite: str, index: int) -> Iterator
 
 def _origin(path: KeyPath, assignments: Sequence[Assignment]) -> KeyPath:
     """Where what stands at a key path below the entry was written: there, or in the matrix."""
-    for dotted, _, where in assignments:
+    for dotted, where in assignments:
         steps = tuple(dotted.split("."))
         if steps == path[: len(steps)]:
             return (*where, *path[len(steps) :])

@@ -16,7 +16,7 @@ _ALLOWED: Final = (
     ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.And, ast.Or, ast.Not,
 )  # fmt: skip
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {"min": min, "max": max, "abs": abs, "prod": math.prod}
-_GLOBALS: Final[dict[str, Any]] = {"__builtins__": {}, **_FUNCTIONS}
+GLOBALS: Final[dict[str, Any]] = {"__builtins__": {}, "len": len, **_FUNCTIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Expression:
 
     def __call__(self, env: Mapping[str, Any]) -> Any:
         """The value under env, in Python's unbounded integers; NameError where a name is unbound."""
-        return eval(self.code, _GLOBALS, env)
+        return eval(self.code, GLOBALS, env)
 
 
 @lru_cache(maxsize=4096)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from generators.case import Case, TensorPlan
 from generators.contract import LARGE, Contract, Env, Parameter, Shape, Violation
-from generators.data import parse_values
+from generators.values import Values, parse_values
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
 from schemas.status import BAD_PARAM
@@ -53,10 +53,11 @@ def check_invalid(case: Case, contract: Contract) -> None:
 
 
 def derive_invalid(base: Case, contract: Contract) -> Iterator[Case]:
-    """Cases that break one rule each, named `<base>_<rule>`, from a legal base case whose values are distributions.
+    """Cases that break one rule each, named `<base>_<rule>`, from a legal base case.
 
-    A rule that this base can't break alone yields no case.
+    Nothing is computed on their data, so these are plain. A rule that this base can't break alone yields no case.
     """
+    base = replace(base, inputs=tuple(replace(plan, values=_plain(plan.dtype)) for plan in base.inputs))
     for derive in (_parameters, _dtypes, _layouts, _ranks, _dims, _rules, _strides, _large, _faults):
         for case in derive(base, contract):
             found = broken(case, contract)
@@ -66,6 +67,10 @@ def derive_invalid(base: Case, contract: Contract) -> Iterator[Case]:
 
 def _plans(case: Case) -> tuple[TensorPlan, ...]:
     return (*case.inputs, *case.outputs)
+
+
+def _plain(dtype: str) -> Values:
+    return parse_values({"uniform": [-1, 1]} if DTYPES[dtype].is_float else {"integers": [0, 1]}, {}, dtype)
 
 
 def _fault_text(fault: str) -> str:

@@ -3,65 +3,78 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-Assignment = tuple[str, Any, tuple[str | int, ...]]  # dotted path, value, and where below the entry that is said
-Axis = Sequence[tuple[str, Assignment]]  # labels and assignments
+Where = tuple[str | int, ...]
+Assignment = tuple[str, Where]  # a dotted path that is given a value, and where below the entry that is written
 
 _NO_NAME = re.compile(r"[^a-z0-9_.-]+")
 
 
-def combinations(entry: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Assignment, ...]]]:
-    """(name suffix, assignments) per combination: the grid without what exclude names, then what include adds.
+def combinations(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], tuple[Assignment, ...]]]:
+    """(name suffix, entry with the values put in, what they are) per combination: first the grid without what exclude
+    names, then what include adds.
 
-    An entry without a matrix and without include has one combination, which assigns nothing.
+    An entry without a matrix and without include has one combination, itself. Entries share what isn't touched.
     """
     matrix, include = entry.get("matrix", {}), entry.get("include", [])
-    axes = [_axis(path, values) for path, values in matrix.items()]
-    excluded = [list(each.items()) for each in entry.get("exclude", [])]
-    if axes or not include:
-        for point in product(*axes):
-            labels, assignments = zip(*point, strict=True) if point else ((), ())
-            if not excluded or not _excluded(assignments, excluded):
-                yield "".join(labels), assignments
+    if not matrix and not include:
+        yield "", entry, ()
+        return
+    if matrix:
+        yield from _grid(entry, matrix)
     for number, combination in enumerate(include):
-        items = [(_label(path, value), (path, value, ("include", number, path))) for path, value in combination.items()]
-        yield "".join(label for label, _ in items), tuple(assignment for _, assignment in items)
+        suffix = "".join(_label(path, value) for path, value in combination.items())
+        assignments = tuple((path, ("include", number, path)) for path in combination)
+        yield suffix, _putter(entry, list(combination))(list(combination.values())), assignments
 
 
-def assigned(entry: Mapping[str, Any], assignments: Sequence[Assignment]) -> Mapping[str, Any]:
-    """The entry with values put at dotted paths; the entry itself, and what isn't touched, stays shared."""
-    if not assignments:
-        return entry
-    result = dict(entry)
-    fresh = {"": result}  # mappings that are copies already, by their dotted path
-    for path, value, _ in assignments:
-        above, _, last = path.rpartition(".")
-        if above not in fresh:
-            target, at = result, ""
-            for key in above.split("."):
-                at = f"{at}.{key}" if at else key
-                if at not in fresh:
-                    fresh[at] = target[key] = dict(target.get(key, ()))
-                target = fresh[at]
-        fresh[above][last] = value
-    return result
+def _grid(
+    entry: Mapping[str, Any], matrix: Mapping[str, Sequence[Any]]
+) -> Iterator[tuple[str, Mapping[str, Any], tuple[Assignment, ...]]]:
+    paths = list(matrix)
+    put = _putter(entry, paths)
+    excluded = [[(paths.index(path), value) for path, value in each.items()] for each in entry.get("exclude", [])]
+    for point in product(*(_axis(path, values) for path, values in matrix.items())):
+        labels, values, assignments = zip(*point, strict=True)
+        if not any(all(values[axis] == value for axis, value in pairs) for pairs in excluded):
+            yield "".join(labels), put(values), assignments
 
 
-def _excluded(assignments: Sequence[Assignment], excluded: Sequence[Sequence[tuple[str, Any]]]) -> bool:
-    point = {path: value for path, value, _ in assignments}
-    return any(all(point[path] == value for path, value in pairs) for pairs in excluded)
+def _putter(entry: Mapping[str, Any], paths: Sequence[str]) -> Callable[[Sequence[Any]], Mapping[str, Any]]:
+    """A function that puts values at dotted paths of copies of the entry; only the mappings on the way are copied."""
+    copies: dict[str, tuple[int, str]] = {"": (0, "")}  # dotted path of a mapping -> number of the one above, key in it
+    targets = []
+    for path in paths:
+        steps = path.split(".")
+        for depth in range(1, len(steps)):
+            above = list(copies).index(".".join(steps[: depth - 1]))
+            copies.setdefault(".".join(steps[:depth]), (above, steps[depth - 1]))
+        targets.append((list(copies).index(".".join(steps[:-1])), steps[-1]))
+    inner = list(copies.values())[1:]
+
+    def put(values: Sequence[Any]) -> Mapping[str, Any]:
+        made = [dict(entry)]
+        for above, key in inner:
+            copy = dict(made[above].get(key, ()))
+            made[above][key] = copy
+            made.append(copy)
+        for (target, key), value in zip(targets, values, strict=True):
+            made[target][key] = value
+        return made[0]
+
+    return put
 
 
-def _axis(path: str, values: Sequence[Any]) -> Axis:
-    """Labels and assignments of one axis; labels that would be equal get the position of their value."""
+def _axis(path: str, values: Sequence[Any]) -> list[tuple[str, Any, Assignment]]:
+    """(label, value, assignment) per value; labels that would be equal get the position of their value."""
     labels = [_label(path, value) for value in values]
     if len(set(labels)) < len(labels):
         labels = [f"{label}.{number}" for number, label in enumerate(labels)]
     return [
-        (label, (path, value, ("matrix", path, number)))
+        (label, value, (path, ("matrix", path, number)))
         for number, (label, value) in enumerate(zip(labels, values, strict=True))
     ]
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import numpy as np
 
 from generators.case import Case, TensorPlan
-from generators.casegen import FORMATS, withheld_tensors
+from generators.casegen import FORMATS, tensor_bytes, withheld_tensors
 from generators.casenode import NO_HASH, build_node, recipe, sign
 from generators.data import draw
 from generators.operator import Array, operator_named
 from schemas import proto, text, values
 from schemas.dtypes import DTYPES
 from schemas.status import SUCCESS
+from schemas.tensors import span
 
 _SAMPLE: Final = 4096  # elements whose entries are measured
 _FRAME: Final = 64  # bytes of tags, lengths and padding around a tensor's values, at most about
@@ -36,8 +36,10 @@ def planned_size(case: Case, format: str, inline_limit: int) -> int:
         node.theory_io_size = node.theory_compute_ops = 1.0
     sign(node, {plan.name: (recipe(plan), NO_HASH) for plan in stored}, sorted(withheld))
     total: int = sum(len(proto.serialize(node)) * (1 if suffix == ".pb" else 3) for suffix in FORMATS[format])
-    aside = {plan.name for plan in stored if _bytes(plan) > inline_limit or not values.inlinable(DTYPES[plan.dtype])}
-    total += sum(_bytes(plan) for plan in stored if plan.name in aside)
+    aside = {
+        plan.name for plan in stored if tensor_bytes(plan) > inline_limit or not values.inlinable(DTYPES[plan.dtype])
+    }
+    total += sum(tensor_bytes(plan) for plan in stored if plan.name in aside)
     for suffix in FORMATS[format]:
         total += _inline_bytes(case, [plan for plan in stored if plan.name not in aside], suffix)
     return total
@@ -59,11 +61,7 @@ def _inline_bytes(case: Case, plans: list[TensorPlan], suffix: str) -> int:
 
 
 def _elements(plan: TensorPlan) -> int:
-    return math.prod(max(0, size) for size in plan.dims)
-
-
-def _bytes(plan: TensorPlan) -> int:
-    return math.ceil(_elements(plan) * DTYPES[plan.dtype].width)
+    return span(tuple(max(0, size) for size in plan.dims), plan.strides)
 
 
 def _sample(case: Case, plan: TensorPlan) -> Array | None:

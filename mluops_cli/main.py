@@ -22,6 +22,10 @@ COMMANDS: Final[dict[str, str]] = {
     "run": "Run an implementation on case files and judge it.",
     "list": "List operators and suites with their number of cases and bytes.",
     "show": "Show what a case file holds.",
+    "report": "Write reports of a finished run: JUnit, HTML, Markdown, CSV, CI annotations.",
+    "gate": "Say whether a finished run holds a policy.",
+    "compare": "Say what changed from one run to another.",
+    "replay": "Run the failing cases of a finished run again.",
     "implementations": "List the implementations that can be run and what they need.",
     "doctor": "Check this machine: versions, memory, disk, optional parts.",
 }

@@ -73,8 +73,16 @@ class GetIndicePairs(Operator):
                 "prod(filter_space) <= 4096",
                 breaks=({"filter_space": (17, 17, 17)}, {"filter_space": (1, 1, 4097)}),
             ),
-            Rule("no more sites than cells", "L <= batch*prod(input_space)"),
-            Rule("no more outputs than cells", "A <= batch*prod(output_space)"),
+            Rule(
+                "no more sites than cells",
+                "L <= batch*prod(input_space) or batch < 1 or min(input_space) < 1",
+                breaks=({"L": 2**18, "filter_space": (1, 1, 1)},),
+            ),
+            Rule(
+                "no more outputs than cells",
+                "A <= batch*prod(output_space) or batch < 1 or min(output_space) < 1",
+                breaks=({"A": 2**18},),
+            ),
             Rule("at most 1000000 sites", "L <= 1000000", (BAD_PARAM, NOT_SUPPORTED, SUCCESS)),
         ),
         zero_elements={"L": SUCCESS},

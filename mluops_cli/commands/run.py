@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,11 +16,14 @@ from mluops_cli.commands.options import Names, plugin_option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rich.console import Console
+
     from mluops_cli.execution.plan import PlannedCase
     from mluops_cli.reports.record import Record
 
 _TIMEOUT: Final = 300.0
 _IMPLEMENTATION: Final = "tiled"
+_WIDTH: Final = 160
 
 
 def _cores() -> int:
@@ -60,8 +64,6 @@ def command(
     Exit code: 0 all passed, 1 something failed or nothing was validated, 2 the command or a case file is wrong,
     3 our own failure, 5 nothing selected, 130 interrupted.
     """
-    from rich.console import Console
-
     from mluops_cli.execution.plan import plan_cases
     from mluops_cli.execution.process import WorkerSettings
     from mluops_cli.execution.supervisor import RunSettings, run_cases
@@ -86,7 +88,14 @@ def command(
         finished=finished,
     )
     with closing(JsonResults(out, resume=resume, strict=strict)) as results:
-        return run_cases(cases, settings, (results, ConsoleReport(Console()))).exit_code
+        return run_cases(cases, settings, (results, ConsoleReport(_console()))).exit_code
+
+
+def _console() -> Console:
+    """Where there is no terminal to fit into, tables get the width they need."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH)
 
 
 def _finished(out: Path, selected: set[str], impl: str) -> list[Record]:

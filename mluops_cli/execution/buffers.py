@@ -42,11 +42,13 @@ class OutputBuffer:
         self._flat = self._memory.bytes.view(part.storage)
         self._baseline = baseline
         self._fill = fill
+        items: Array
+        tail: tuple[int, ...]
         self.sentinel: Any = None  # the value, or None where it differs from element to element
-        items = self._flat if per_element == 1 else self._flat.reshape(-1, per_element)
-        tail = items.shape[1:]
-        if dtype.storage is not None and dtype.storage != part.storage:
-            items = items.view(dtype.storage)
+        if dtype.storage is not None:
+            items, tail = self._flat.view(dtype.storage), ()
+        else:
+            items, tail = self._flat.reshape(-1, per_element), (per_element,)
         if strides is None or 0 in shape:
             self.array: Array = items.reshape(shape + tail)
         else:
@@ -89,7 +91,7 @@ def sentinels(storage: np.dtype[Any], repeat: int) -> list[Any]:
         narrow = storage.itemsize <= 2 and storage != _BFLOAT16
         finfo: Any = ml_dtypes.finfo
         high = float(finfo(storage).max) if narrow else 1e30
-        values = [storage.type(-high * (0.71 + 0.03 * i)) for i in range(_CANDIDATES)]
+        values = [storage.type(-high * 0.8 ** (i + 1)) for i in range(_CANDIDATES)]
     else:
         info = np.iinfo(storage)
         step = max(1, (int(info.max) - int(info.min)) // 251)
@@ -115,7 +117,7 @@ def is_mapped(array: Array) -> bool:
 
 
 def _holds(array: Array, value: Any) -> bool:
-    flat = array.reshape(-1)
+    flat = np.ascontiguousarray(array).reshape(-1).view(value.dtype)
     return any(bool((flat[at : at + _BLOCK] == value).any()) for at in range(0, flat.size, _BLOCK))
 
 

@@ -12,9 +12,9 @@ from generators.binding import Bound, bind
 from generators.contract import LARGE
 from generators.operator import operators
 from mluops_cli.execution.buffers import Array, OutputBuffer, digest, is_mapped
+from mluops_cli.execution.judgement import counts_differ, judge_outputs
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds
-from mluops_cli.judging.rules import rulebook
-from mluops_cli.judging.verdict import OutputUnderTest, Verdict, judge_case, judge_status
+from mluops_cli.judging.verdict import Verdict, judge_status
 from schemas import proto
 from schemas.casefile import CaseFile, read_case
 from schemas.errors import InputError, MluopsError
@@ -24,7 +24,6 @@ from schemas.values import part_dtype
 
 Result = dict[str, Any]
 _GOES_ON: Final = ("pass", "empty", "mistrusted")
-_EXEMPT: Final = ("boundary", "zero_element")  # suites whose baselines may well be constant
 _REASON: Final = 2000  # characters of an error's text that go into a record
 
 
@@ -61,7 +60,7 @@ def run_case(task: Mapping[str, Any], implementation: Implementation, repeat: in
 
 
 def _run(prepared: Prepared, implementation: Implementation, repeat: int) -> Result:
-    result: Result = {"expected_status": list(prepared.bound.expect)}
+    result = _facts(prepared.bound)
     runs = _Runs()
     for number in range(repeat):
         result |= _run_once(prepared, implementation, number, runs)
@@ -99,9 +98,9 @@ def _run_once(prepared: Prepared, implementation: Implementation, number: int, r
     verdict = judge_status(prepared.bound.expect, outcome.status)
     if verdict is not None or prepared.baseline is None:
         return (verdict or Verdict("pass")).as_record()
-    if reason := _scalars_differ(prepared, outcome):
+    if reason := counts_differ(prepared.bound, prepared.baseline, outcome.scalars):
         return _failed(reason)
-    return _judge(prepared)
+    return judge_outputs(prepared.bound, prepared.call.inputs, prepared.baseline, prepared.outputs)
 
 
 def prepare(file: CaseFile) -> Prepared:
@@ -158,41 +157,20 @@ def _baseline(bound: Bound, inputs: Mapping[str, Array | None]) -> dict[str, Arr
     return computed
 
 
-def _scalars_differ(prepared: Prepared, outcome: Outcome) -> str:
-    """Returned counts against the true row counts; empty where they agree or none was returned."""
-    operator, baseline = prepared.bound.operator, prepared.baseline
-    if operator is None or baseline is None:
-        return ""
-    for parameter in operator.contract.parameters:
-        if parameter.output is not None and parameter.name in outcome.scalars:
-            tensor, dim = parameter.output
-            expected, found = baseline[tensor].shape[dim], outcome.scalars[parameter.name]
-            if found != expected:
-                return f"{parameter.name} is {found}, expected {expected}"
-    return ""
-
-
-def _judge(prepared: Prepared) -> Result:
-    """Every output that counts, by its criteria and the comparison rule of its contract."""
-    bound, baseline = prepared.bound, prepared.baseline
-    assert baseline is not None
-    specs = {} if bound.operator is None else bound.operator.contract.tensors
-    found = {name: buffer.array for name, buffer in prepared.outputs.items()}
-    if any(specs[name].compare == "rulebook" for name in found if name in specs):
-        baseline, found = rulebook(baseline, found)
-    judged = [
-        OutputUnderTest(
-            name,
-            baseline[name],
-            found[name],
-            bound.criteria[name],
-            record.dtype.name,
-            specs[name].natural_zeros if name in specs else 0.0,
-        )
-        for name, record in bound.outputs.items()
-        if record.judged
-    ]
-    return judge_case(judged, exempt=bound.suite in _EXEMPT).as_record()
+def _facts(bound: Bound) -> Result:
+    """What a report says of the case besides its verdict."""
+    meta = bound.file.meta
+    roles = {"input": bound.inputs, "output": bound.outputs}
+    return {
+        "expected_status": list(bound.expect),
+        "place": meta.place if meta is not None else "",
+        "tags": list(bound.tags),
+        "tensors": {
+            name: {"role": role, "dtype": record.dtype.name, "layout": record.layout, "dims": list(record.shape)}
+            for role, records in roles.items()
+            for name, record in records.items()
+        },
+    }
 
 
 def _figures(runs: _Runs) -> Result:

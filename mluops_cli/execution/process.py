@@ -44,7 +44,7 @@ class WorkerProcess:
         self._head, self._tail = bytearray(), bytearray()
         self._lost = 0
         self.process = context.Process(target=worker_main, args=(theirs, their_output, asdict(settings)))
-        with _environment(), _interrupts_held():
+        with _environment(), _interrupts_held(), _main_module_hidden():
             self.process.start()
         theirs.close()
         their_output.close()
@@ -171,3 +171,18 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _main_module_hidden() -> Iterator[None]:
+    """A spawned process runs the main module again for what it defines; a worker needs nothing of it."""
+    main = sys.modules["__main__"]
+    shown = vars(main)
+    hidden = {name: shown[name] for name in ("__file__", "__spec__") if name in shown}
+    for name in hidden:
+        shown[name] = None
+    try:
+        yield
+    finally:
+        for name, value in hidden.items():
+            shown[name] = value

@@ -68,7 +68,7 @@ class Best:
 _local = threading.local()
 
 
-def _scratch(wide: type[np.floating[Any]]) -> Scratch:
+def scratch_of_thread(wide: type[np.floating[Any]]) -> Scratch:
     held: dict[Any, Scratch] = _local.__dict__.setdefault("scratch", {})
     if wide not in held:
         held[wide] = Scratch(wide)
@@ -108,15 +108,20 @@ def widen(values: Array, out: Array, spare: Array) -> None:
         np.copyto(out, values, casting="unsafe")
 
 
-def _differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
-    """base = b and diff = m - b, both with their signs."""
+def _float_differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
     widen(b, base, spare)
     widen(m, diff, spare)
     np.subtract(diff, base, out=diff)
 
 
+def differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
+    """base = b and diff = m - b of real arrays up to a block long, with their signs; spare is scratch."""
+    wide_integer = b.dtype.kind in "iu" and b.dtype.itemsize == 8
+    (_integer_differences if wide_integer else _float_differences)(b, m, base, diff, spare)
+
+
 def _integer_differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
-    """The same for 64-bit integers, exact: the magnitude fits uint64, where subtraction wraps to the right value."""
+    """Those of 64-bit integers, exact: the magnitude fits uint64, where subtraction wraps to the right value."""
     magnitude = spare.view(np.uint64)[: len(b)]
     less = m < b
     np.subtract(m.view(np.uint64), b.view(np.uint64), out=magnitude)
@@ -182,16 +187,17 @@ def _largest_ratio(base: Array, diff: Array, best: Any, floor: float, ratio: Arr
     Dividing everything costs twice what finding the few elements that may exceed the best so far does.
     """
     np.multiply(base, best * CAUTION, out=ratio)
-    if not np.greater(diff, ratio, out=mask).any():
+    candidates = np.count_nonzero(np.greater(diff, ratio, out=mask))
+    if not candidates:
         return best
-    b, d = base[mask], diff[mask]
-    if floor < 0:
-        d = d[b > 0]
-        b = b[b > 0]
-        return max(best, np.max(d / b, initial=0))
-    ratios = np.divide(d, b + EPSILON)
-    np.copyto(ratios, d, where=b <= floor)
-    return max(best, np.maximum.reduce(ratios))
+    if candidates < len(base) // 16:
+        base, diff = base[mask], diff[mask]
+        ratio, mask = np.empty_like(base), np.empty(len(base), np.bool_)
+    # diff3_1 leaves zeros out: over Inf they come to 0.
+    np.add(base, EPSILON if floor >= 0 else 0, out=ratio)
+    if np.less_equal(base, max(floor, 0), out=mask).any():
+        np.copyto(ratio, 1 if floor >= 0 else np.inf, where=mask)
+    return max(best, np.maximum.reduce(np.divide(diff, ratio, out=ratio)))
 
 
 def _block(b: Array, m: Array, start: int, scratch: Scratch, request: Request, best: Best) -> Figures:
@@ -200,8 +206,7 @@ def _block(b: Array, m: Array, start: int, scratch: Scratch, request: Request, b
     names = request.names
     found: dict[str, Any] = {}
     with np.errstate(all="ignore"):
-        wide_integer = b.dtype.kind in "iu" and b.dtype.itemsize == 8
-        (_integer_differences if wide_integer else _differences)(b, m, base, diff, scratch.ratio)
+        differences(b, m, base, diff, scratch.ratio)
         np.abs(diff, out=diff)
         np.abs(base, out=base)
         max_diff = np.maximum.reduce(diff)
@@ -225,7 +230,7 @@ def _block(b: Array, m: Array, start: int, scratch: Scratch, request: Request, b
     return Figures(**found)
 
 
-def _same_bits(b: Array, m: Array, mask: Array) -> bool:
+def same_bits(b: Array, m: Array, mask: Array) -> bool:
     """Whether two blocks are equal bit for bit; cheap where they are not."""
     if b.dtype != m.dtype or b.dtype.itemsize not in (1, 2, 4, 8):
         return False
@@ -284,12 +289,12 @@ def measure(
     best = Best()
 
     def differing(start: int) -> Figures | None:
-        scratch = _scratch(wide)
+        scratch = scratch_of_thread(wide)
         b, m = take(b_all, start), take(m_all, start)
-        return None if _same_bits(b, m, scratch.mask) else _block(b, m, start, scratch, request, best)
+        return None if same_bits(b, m, scratch.mask) else _block(b, m, start, scratch, request, best)
 
     def equal(start: int) -> Figures:
-        return _equal_block(take(b_all, start), _scratch(wide), request)
+        return _equal_block(take(b_all, start), scratch_of_thread(wide), request)
 
     starts = range(0, baseline.size, BLOCK)
     found = list(map_blocks(differing, starts, threads))
@@ -304,7 +309,7 @@ def measure(
 
 
 class Unequal(NamedTuple):
-    """How many elements differ, the flat position of the first, and how many of the finite ones exceed the baseline."""
+    """How many elements differ, the flat position of the first, and how many exceed the baseline."""
 
     number: int = 0
     first: int | None = None
@@ -317,9 +322,9 @@ def locate(baseline: Array, output: Array, *, loose: bool = False, threads: int 
 
     def block(start: int) -> Unequal:
         b, m = take(b_all, start), take(m_all, start)
-        if _same_bits(b, m, _scratch(np.float64).mask):
+        if same_bits(b, m, scratch_of_thread(np.float64).mask):
             return Unequal()
-        scratch, size = _scratch(np.float64), len(b)
+        scratch, size = scratch_of_thread(np.float64), len(b)
         if b.dtype != m.dtype or not (b.dtype.kind in "iu" or b.dtype.itemsize >= 4):  # NumPy compares half slowly
             widen(b, scratch.base[:size], scratch.ratio)
             widen(m, scratch.diff[:size], scratch.ratio)
@@ -328,7 +333,6 @@ def locate(baseline: Array, output: Array, *, loose: bool = False, threads: int 
         greater = m > b
         if b.dtype.kind not in "iu" and not (np.isfinite(np.maximum.reduce(b)) and np.isfinite(np.minimum.reduce(b))):
             unequal &= ~agreeing(b, m, loose)
-            greater &= np.isfinite(b)
         if not unequal.any():
             return Unequal()
         return Unequal(int(np.count_nonzero(unequal)), start + int(np.argmax(unequal)), int(np.count_nonzero(greater)))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from mluops_cli.judging.blocks import BLOCK, Array, agreeing, flat, take
+from mluops_cli.judging.blocks import BLOCK, Array, agreeing, differences, flat, same_bits, scratch_of_thread, take
 from mluops_cli.judging.criteria import finite_or_none
 from mluops_cli.judging.patterns import Pattern, Probe, recognise
 from mluops_cli.judging.regions import Region, find_regions
@@ -129,20 +128,25 @@ class _Wrong:
         return self.measured(b, m)[0]
 
     def measured(self, b: Array, m: Array) -> tuple[Array, Array]:
+        """Where values (up to a block of them) are wrong, and their errors; both hold until the next call."""
         with np.errstate(all="ignore"):
-            wide_b, wide_m = _wide(b), _wide(m)
-            error = np.abs(wide_m - wide_b)
-            if b.dtype.kind in "iu":
-                unequal: Array = b != m
+            if b.dtype.kind == "c":
+                size, error = np.abs(b), np.abs(m - b)
             else:
-                agree = agreeing(wide_b, wide_m, self.loose)
-                error[np.isnan(error)] = np.inf
-                error[agree] = 0
-                unequal = error > 0
-            if self.tolerance or self.absolute:
-                limit = self.tolerance * (np.abs(wide_b) + self.typical) + self.absolute
-                unequal &= ~(error <= limit) | ~np.isfinite(error)
-            return unequal, error
+                scratch = scratch_of_thread(np.float64)
+                size, error = scratch.base[: len(b)], scratch.diff[: len(b)]
+                differences(b, m, size, error, scratch.ratio)
+                np.abs(size, out=size)
+                np.abs(error, out=error)
+            if not np.isfinite(np.maximum.reduce(error)):
+                agree = agreeing(_wide(b), _wide(m), self.loose)
+                error[~np.isfinite(error)] = np.inf
+                size[~np.isfinite(size)] = error[agree] = 0
+            if not (self.tolerance or self.absolute):
+                return error > 0, error
+            np.multiply(size, self.tolerance, out=size)
+            np.add(size, self.tolerance * self.typical + self.absolute, out=size)
+            return error > size, error
 
 
 @dataclass(slots=True)
@@ -166,7 +170,7 @@ def _collect(baseline: Array, output: Array, judge: _Wrong) -> _Found:
     weight: list[Array] = []
     for start in starts:
         b, m = take(b_all, start), take(m_all, start)
-        if np.array_equal(b, m):
+        if same_bits(b, m, scratch_of_thread(np.float64).mask):
             continue
         mask, error = judge.measured(b, m)
         places = np.flatnonzero(mask)
@@ -174,22 +178,18 @@ def _collect(baseline: Array, output: Array, judge: _Wrong) -> _Found:
             continue
         wrong += len(places)
         first += [start + int(place) for place in places[: SHOWN - len(first)]]
-        errors = error[places]
-        better = np.flatnonzero(errors > (worst[0][0] if len(worst) == SHOWN else -1.0))
-        if len(better) > SHOWN:
-            better = better[np.argpartition(errors[better], -SHOWN)[-SHOWN:]]
-        for i in better.tolist():
-            (heapq.heappush if len(worst) < SHOWN else heapq.heappushpop)(
-                worst, (float(errors[i]), -start - int(places[i]))
-            )
+        least = worst[0][0] if len(worst) == SHOWN else -1.0
+        if np.maximum.reduce(error) > least:
+            better = places[error[places] > least]
+            if len(better) > SHOWN:
+                better = better[np.argpartition(error[better], -SHOWN)[-SHOWN:]]
+            worst = sorted(worst + [(float(error[i]), -start - int(i)) for i in better])[-SHOWN:]
         kept = places if len(places) <= quota else places[np.linspace(0, len(places) - 1, quota).astype(np.int64)]
         at.append(kept + start)
         weight.append(np.full(len(kept), len(places) / len(kept)))
     if not wrong:
         return _Found(0, [], [], np.empty(0, np.int64), np.empty(0))
-    return _Found(
-        wrong, first, [-i for _, i in sorted(worst, reverse=True)], np.concatenate(at), np.concatenate(weight)
-    )
+    return _Found(wrong, first, [-i for _, i in reversed(worst)], np.concatenate(at), np.concatenate(weight))
 
 
 def _describe(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -12,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mluops_cli.execution.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted
+from mluops_cli.reports.finished import Judged, worst
 from mluops_cli.reports.record import FAILING, Record
+from mluops_cli.reports.text import one_line
 
 ROWS: Final = 60  # cases up to which the table has a row for each; more are summed up by suite
 _BEAT: Final = 30.0  # seconds between the lines that say a run is alive, where there is no terminal
@@ -27,7 +29,7 @@ class ConsoleReport:
         self.rows: list[Record] = []
         self.failures: list[Record] = []
         self.suites: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        self.worst: dict[tuple[str, str], tuple[float, str]] = {}
+        self.worst: dict[tuple[str, str], Judged] = {}
         self.progress: Progress | None = None
         self.task = TaskID(0)
         self.total = 0
@@ -63,8 +65,8 @@ class ConsoleReport:
             self.failures.append(record)
         key = record.op, record.suite
         self.suites[key][record.status] += 1
-        found = worst_criterion(record)
-        if found is not None and found[0] >= self.worst.get(key, (-1.0, ""))[0]:
+        found = worst(record)
+        if found is not None and (key not in self.worst or found.badness > self.worst[key].badness):
             self.worst[key] = found
         if self.progress is not None:
             self.progress.advance(self.task)
@@ -83,6 +85,9 @@ class ConsoleReport:
             self.console.print(self._cases() if len(self.rows) <= ROWS else self._sums())
         for record in self.failures:
             _say(self.console, f"{record.status.upper()} {record.case}: {record.reason}", "red")
+            for name, output in record.outputs.items():
+                if "diagnosis" in output:
+                    _say(self.console, f"  {name}: {output['diagnosis']['words']}")
             _say(self.console, f"  repro: {record.repro}")
         counts = ", ".join(f"{number} {status}" for status, number in sorted(run.tally.counts.items()))
         _say(self.console, f"{run.tally.total} cases in {run.seconds:.1f} s: {counts or 'none finished'}")
@@ -96,9 +101,8 @@ class ConsoleReport:
     def _cases(self) -> Table:
         table = _table("case", "status", "worst criterion", "time")
         for record in sorted(self.rows, key=lambda record: record.case):
-            found = worst_criterion(record)
             latency = "" if record.latency_us is None else f"{record.latency_us / 1000:.3f} ms"
-            detail = found[1] if found else record.operator_status or ""
+            detail = str(worst(record) or record.operator_status or "")
             table.add_row(Text(record.case), _status(record.status), Text(detail), latency)
         return table
 
@@ -107,40 +111,9 @@ class ConsoleReport:
         for (op, suite), counts in sorted(self.suites.items()):
             states = ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
             colour = "red" if FAILING & counts.keys() else "green"
-            detail = self.worst.get((op, suite), (0.0, ""))[1]
+            detail = str(self.worst.get((op, suite), ""))
             table.add_row(Text(op), Text(suite), str(counts.total()), Text(states, colour), Text(detail))
         return table
-
-
-def worst_criterion(record: Record) -> tuple[float, str] | None:
-    """How near to (or beyond) its threshold the worst criterion is, and in words; None where none was judged.
-
-    The measure is value / threshold; a failing criterion goes before every passing one.
-    """
-    found = [
-        (_badness(each), f"{name} {each['name']} {_number(each.get('value'))} <= {each['threshold']:g}")
-        for name, output in record.outputs.items()
-        for each in output.get("criteria", ())
-        if each.get("judged", True)
-    ]
-    if not found:
-        return None
-    worst, text = max(found)
-    return worst, text.replace("<=", ">") if worst >= _FAILED else text
-
-
-_FAILED: Final = 1e300
-
-
-def _badness(criterion: dict[str, Any]) -> float:
-    if not criterion.get("passed", True):
-        return _FAILED
-    value, threshold = criterion.get("value"), criterion["threshold"]
-    return value / threshold if value and threshold else 0.0
-
-
-def _number(value: float | None) -> str:
-    return "not computable" if value is None else f"{value:.3g}"
 
 
 def _table(*columns: str) -> Table:
@@ -156,5 +129,4 @@ def _status(status: str) -> Text:
 
 def _say(console: Console, text: str, style: str | None = None) -> None:
     """One line, never wrapped; control characters of foreign texts are made visible."""
-    visible = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-    console.print(Text(visible, style or ""), soft_wrap=True)
+    console.print(Text(one_line(text), style or ""), soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -122,14 +122,17 @@ class FinishedRun:
 
     @property
     def verdict(self) -> str:
-        """pass, fail, or incomplete (nothing failed, but cases are missing)."""
-        if self.exit_code:
+        """pass, fail, or incomplete: nothing failed, but the run did not come to its end."""
+        if self.tally.exit_code(strict=bool(self.summary.get("strict"))):
             return "fail"
         return "pass" if self.complete else "incomplete"
 
 
-def read_run(out: Path) -> FinishedRun:
-    """Read a run's folder; InputError where it holds no results, or two of one case."""
+def read_run(out: Path, waive: Callable[[Record], Record] | None = None) -> FinishedRun:
+    """Read a run's folder; InputError where it holds no results, or two of one case.
+
+    waive: changes each record as it is read (waivers).
+    """
     if not (out / RESULTS).is_file():
         raise InputError(f"{out} holds no {RESULTS}: expected the --out folder of a `mluops run`")
     records = []
@@ -138,19 +141,21 @@ def read_run(out: Path) -> FinishedRun:
         if record.case in seen:
             raise InputError(f"two results of {record.case}, expected one", Place(str(out / RESULTS)))
         seen.add(record.case)
-        records.append(_shared(record))
-    return FinishedRun(out, records, _read_summary(out / SUMMARY))
+        _share_words(record)
+        records.append(waive(record) if waive else record)
+    return FinishedRun(out, records, read_summary(out))
 
 
-def _shared(record: Record) -> Record:
-    """The record with one copy of the words that many records have in common."""
+def _share_words(record: Record) -> None:
+    """Keep one copy of the words that many records have in common."""
     record.op, record.suite, record.impl = sys.intern(record.op), sys.intern(record.suite), sys.intern(record.impl)
     if record.status not in STATUSES:
         raise InputError(f"{record.case}: unknown status {record.status!r}, expected one of {', '.join(STATUSES)}")
-    return record
 
 
-def _read_summary(path: Path) -> dict[str, Any]:
+def read_summary(out: Path) -> dict[str, Any]:
+    """The summary of a run, empty where there is none; InputError where it is something else."""
+    path = out / SUMMARY
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -94,7 +94,11 @@ def _value(value: Any) -> str:
 
 def _data(run: FinishedRun, anchors: Mapping[str, str]) -> dict[str, Any]:
     """What the list of cases shows: words once, and a short row per case."""
-    places: dict[str, dict[str, int]] = {"op": {}, "suite": {}, "status": {status: i for i, status in enumerate(STATUSES)}}
+    places: dict[str, dict[str, int]] = {
+        "op": {},
+        "suite": {},
+        "status": dict(zip(STATUSES, range(99), strict=False)),
+    }
 
     def index(kind: str, word: str) -> int:
         return places[kind].setdefault(word, len(places[kind]))
@@ -102,14 +106,20 @@ def _data(run: FinishedRun, anchors: Mapping[str, str]) -> dict[str, Any]:
     rows = []
     for record in run.records:
         found = worst(record)
-        margin = found.criterion.get("margin") if found else None
         rows.append(
             [
-                one_line(record.case, _NAME), index("op", record.op), index("suite", record.suite),
-                index("status", record.status), one_line(record.reason, _NAME), one_line(str(found), _NAME) if found else "",
-                margin, record.latency_us, record.seconds, int(anchors.get(record.case, "case-0")[5:]),
+                one_line(record.case, _NAME),
+                index("op", record.op),
+                index("suite", record.suite),
+                index("status", record.status),
+                one_line(record.reason, _NAME),
+                one_line(str(found), _NAME) if found else "",
+                found.criterion.get("margin") if found else None,
+                record.latency_us,
+                record.seconds,
+                int(anchors.get(record.case, "case-0")[5:]),
             ]
-        )  # fmt: skip
+        )
     names = {kind: [one_line(word, _NAME) for word in words] for kind, words in places.items()}
     return {**names, "rows": rows}
 

@@ -1,4 +1,4 @@
-"""Our own few pictures as inline SVG; colours come from the page's style sheet, so they follow light, dark and print."""
+"""Our own few pictures as inline SVG; colours come from the page's style sheet: they follow light, dark and print."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ def roofline(points: Iterable[Point]) -> Markup:
     roof = [(1e-3, 1e-3), (1.0, 1.0), (1e3, 1.0)]
     path = " ".join(f"{plot.x(x):.1f},{plot.y(y):.1f}" for x, y in roof)
     parts = [Markup('<polyline class="roof" points="{}"/>').format(path)]
-    parts += [_text(plot.x(0.02), plot.y(0.035), "memory bound", "end"), _text(plot.x(30), plot.y(1.2), "compute bound")]
+    parts += [
+        _text(plot.x(0.02), plot.y(0.035), "memory bound", "end"),
+        _text(plot.x(30), plot.y(1.2), "compute bound"),
+    ]
     return plot.draw("Roofline: how near each case comes to what the machine can do", points, parts,
                      "intensity / ridge", "share of peak operations")  # fmt: skip
 
@@ -107,7 +110,9 @@ class _LogPlot:
                 )
             )
         middle = 10 + (self.height - 52) / 2
-        y_label = Markup('<text class="name" transform="translate(12 {:.0f}) rotate(-90)" text-anchor="middle">{}</text>')
+        y_label = Markup(
+            '<text class="name" transform="translate(12 {:.0f}) rotate(-90)" text-anchor="middle">{}</text>'
+        )
         drawn += [_text((self.left + _WIDTH) / 2, self.height - 4, x_name, "middle"), y_label.format(middle, y_name)]
         return _svg(_WIDTH, self.height, title, drawn)
 
@@ -145,7 +150,7 @@ def _title(text: str) -> Markup:
 
 
 def _svg(width: float, height: float, title: str, parts: Iterable[Markup]) -> Markup:
-    head = Markup('<svg viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">').format(width, height, title)
+    head = Markup('<svg width="{0:.0f}" viewBox="0 0 {0:.0f} {1:.0f}" role="img" aria-label="{2}">').format(
+        width, height, title
+    )
     return head + Markup("").join(parts) + Markup("</svg>")
-
-

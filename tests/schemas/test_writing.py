@@ -132,7 +132,7 @@ def test_arrays_may_lie_anyhow_in_memory(tmp_path: Path) -> None:
 def test_contiguous_floats_are_not_copied() -> None:
     array = np.arange(1000, dtype=np.float32)
     layout = writing._lay_out(make_node(1000), [array], [], 1 << 20, "case")
-    payload = [piece for _, piece in writing._pieces(layout) if piece is not None][0]
+    payload = next(piece for _, piece in writing._pieces(layout) if piece is not None)
     assert all(np.shares_memory(np.frombuffer(chunk, np.uint8), array) for chunk in payload.chunks())
 
 
@@ -225,8 +225,8 @@ def test_the_same_case_gives_the_same_bytes(tmp_path: Path) -> None:
         assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
 
 
-class _Broken(Exception):
-    pass
+class _BrokenError(Exception):
+    """What a test breaks off with."""
 
 
 @pytest.mark.parametrize("moment", ["header", "side file", "first rename", "last rename"])
@@ -239,7 +239,7 @@ def test_files_appear_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Mo
     def breaking(*args: Any) -> Any:
         seen.append(args)
         if moment != "last rename" or len(seen) == 3:
-            raise _Broken
+            raise _BrokenError
         return replace(*args)
 
     if moment == "header":
@@ -248,7 +248,7 @@ def test_files_appear_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr(writing, "_image_writer", lambda stored: lambda file: breaking(file.write(b"half")))
     else:
         monkeypatch.setattr(writing.os, "replace", breaking)
-    with pytest.raises(_Broken):
+    with pytest.raises(_BrokenError):
         write_case(tmp_path / "case.pb", node, arrays, arrays, inline_limit=0)
     assert [file.name for file in tmp_path.iterdir()] == ["foreign.txt"]
 

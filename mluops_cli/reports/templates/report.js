@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const [CASE, OP, SUITE, STATUS, REASON, WORST, MARGIN, LATENCY, SECONDS, SECTION] = Array(10).keys();
-  const PAGE = 100;
+  const PAGE = 50;
   const data = JSON.parse(document.getElementById("data").textContent);
   const rows = data.rows;
   const by = (id) => document.getElementById(id);

@@ -19,8 +19,10 @@ def test_sentinels_are_distinct_and_another_for_each_repeat(name: str) -> None:
     assert storage is not None
     first, second = sentinels(storage, 0), sentinels(storage, 1)
     assert first[0] != second[0]
-    assert {bytes(np.array(value, storage)) for value in first} == {bytes(np.array(value, storage)) for value in second}
-    assert len({bytes(np.array(value, storage)) for value in first}) == len(first) >= 2
+    assert {np.array(value, storage).tobytes() for value in first} == {
+        np.array(value, storage).tobytes() for value in second
+    }
+    assert len({np.array(value, storage).tobytes() for value in first}) == len(first) >= 2
     assert all(np.isfinite(np.array(first, storage).astype(np.complex128)))
 
 
@@ -73,7 +75,7 @@ def test_a_strided_output_covers_its_span() -> None:
     assert "0 bytes behind the end" in str(buffer.damage())
 
 
-@pytest.mark.parametrize("size", [0, 1, 63, 64, 1000])
+@pytest.mark.parametrize("size", [1, 63, 64, 1000])
 @pytest.mark.parametrize(
     ("at", "words"),
     [(0, "0 bytes behind the end"), (4095, "4095 bytes behind the end"), (-1, "1 bytes before"), (-4096, "4096 bytes")],

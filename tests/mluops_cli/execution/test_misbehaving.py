@@ -9,6 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
+from . import misbehaving
 from .conftest import PLUGIN, write_psamask
 
 CASES = 4
@@ -22,7 +23,7 @@ WAYS = {
     "leaves": ("crash", "exit code 0 in the middle of the case"),
     "exits": ("error", "raised SystemExit: 0"),
     "hostile": ("error", "raised ValueError: \x00\x1b[31mred ]]>"),
-    "unpicklable": ("error", "raised Unpicklable: an exception without a readable text"),
+    "unpicklable": ("error", "raised UnpicklableError: an exception without a readable text"),
     "eats_memory": ("error", "raised MemoryError: cannot allocate"),
     "writes_behind": ("fail", "y: written out of bounds, 40 bytes behind the end (4 guard bytes changed)"),
     "writes_before": ("fail", "y: written out of bounds, 4 bytes before the start"),
@@ -49,17 +50,32 @@ def left_behind() -> list[str]:
     return [" ".join(each.cmdline()) for each in children if "resource_tracker" not in " ".join(each.cmdline())]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_its_case_gets_the_word_and_the_others_pass(way: str, folder: Path, run: Any) -> None:
-    status, reason = WAYS[way]
-    ran = run(folder, "--impl", f"python:{PLUGIN}:{way}", "-j", "1")
+def test_each_way_gets_its_word_and_the_case_after_it_passes(tmp_path: Path, run: Any) -> None:
+    for number, way in enumerate(misbehaving.WAYS):
+        if way in WAYS:
+            write_psamask(tmp_path / "cases", f"{way}_bad", h_mask=misbehaving.FIRST + number)
+            write_psamask(tmp_path / "cases", f"{way}_good")
+    ran = run(tmp_path / "cases", "--impl", f"python:{PLUGIN}:everything", "-j", "1")
     assert ran.code == 1
-    assert len(ran.records) == CASES
-    assert ran.records[BAD]["status"] == status
-    assert reason in ran.records[BAD]["reason"]
-    assert {each for case, each in ran.statuses.items() if case != BAD} == {"pass"}
-    assert f"mluops run {folder}/case2.pb" in ran.out
+    assert len(ran.records) == 2 * len(WAYS)
+    for way, (status, reason) in WAYS.items():
+        bad = ran.records[f"psamask_forward/general/{way}_bad"]
+        assert bad["status"] == status, way
+        assert reason in bad["reason"], way
+        assert f"mluops run {tmp_path}/cases/{way}_bad.pb" in ran.out
+        assert ran.records[f"psamask_forward/general/{way}_good"]["status"] == "pass", way
     assert "\x1b" not in ran.out
+    assert left_behind() == []
+
+
+def test_ten_cases_on_four_workers(tmp_path: Path, run: Any) -> None:
+    for number in range(10):
+        write_psamask(tmp_path / "cases", f"case{number}", h_mask=5 if number in (2, 3, 7) else 3, seed=number)
+    ran = run(tmp_path / "cases", "--impl", f"python:{PLUGIN}:aborts", "-j", "4")
+    assert ran.code == 1
+    assert ran.statuses == {
+        f"psamask_forward/general/case{number}": "crash" if number in (2, 3, 7) else "pass" for number in range(10)
+    }
     assert left_behind() == []
 
 

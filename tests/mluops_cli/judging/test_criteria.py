@@ -139,6 +139,35 @@ def test_figures_depend_on_neither_threads_nor_strides(name):
     assert values(np.asfortranarray(b), spread[:, ::2], NAMES, name) == once
 
 
+@pytest.mark.parametrize("special", [2.0, np.nan, np.inf])
+def test_equal_blocks_count_in_the_denominators(special):
+    b = np.full(3 * BLOCK, 2, np.float32)
+    b[7] = special
+    m = b.copy()
+    m[BLOCK + 1] = 5
+    weight = 3 * BLOCK - (not np.isfinite(special))
+    found = values(b, m)
+    assert found["diff1", ""] == pytest.approx(3 / (2 * weight + 1e-9), rel=1e-12)
+    assert found["diff2", ""] == pytest.approx(3 / math.sqrt(4 * weight + 1e-9), rel=1e-12)
+    zeros = np.zeros(2 * BLOCK, np.float32)
+    zeros[0] = 1  # the only element that diff3_1 can be taken of lies in an equal block
+    wrong = zeros.copy()
+    wrong[-1] = 1
+    assert values(zeros, wrong, ["diff3_1"]) == {("diff3_1", ""): 0}
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_the_largest_ratio_of_a_later_block_counts_however_close(many):
+    b = np.ones(3 * BLOCK, np.float64)
+    m = b.copy()
+    m[5 : 5 + (BLOCK // 2 if many else 1)] = 1.5
+    m[BLOCK + 9] = 1.5 + 1e-9
+    m[2 * BLOCK :: 2] = 1.4
+    found = values(b, m, dtype="double")
+    assert found["diff3", ""] == pytest.approx((m[BLOCK + 9] - 1) / (1 + 1e-9), rel=1e-15)
+    assert found["diff3_1", ""] == pytest.approx(m[BLOCK + 9] - 1, rel=1e-15)
+
+
 def test_strided_and_reversed_one_dimensional_outputs():
     b = np.arange(10, dtype=np.float32)
     assert compare(b, np.arange(20, dtype=np.float32)[::2] / 2, criteria("diff3", threshold=0), "float").passed

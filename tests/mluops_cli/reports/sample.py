@@ -17,7 +17,7 @@ HOSTILE = {
     "long": "n" * 10_000,
     "lines": "one\r\ntwo\nthree\u2028four::error::boo%0A::warning file=x::y",
     "markdown": "| `a` | **b** | [x](javascript:alert(1)) ``` \n# h",
-    "formula": "=HYPERLINK(\"http://x\",\"y\")",
+    "formula": '=HYPERLINK("http://x","y")',
     "closing": "</title></script></style></pre>{{ 7*7 }}{% raw %}",
 }
 
@@ -27,13 +27,14 @@ def criterion(value: float | None, threshold: float, **more: Any) -> dict[str, A
     passed = value is not None and value <= threshold
     made = {
         "name": "diff1", "value": value, "threshold": threshold, "source": "category composite", "passed": passed,
-        "smallest_passing": value, "judged": True, "margin": value / threshold if value is not None and threshold else None,
+        "smallest_passing": value, "judged": True, "margin": value / threshold if value and threshold else None,
     }  # fmt: skip
     return made | more
 
 
 DIAGNOSIS = {
-    "wrong": 96, "share": 0.015, "words": "96 of 6400 elements wrong (0.015); all in the last 3 of axis 2; first [0, 0, 61]: 0.0",
+    "wrong": 96, "share": 0.015,
+    "words": "96 of 6400 elements wrong (0.015); zeros instead of values; all in the last 3 of axis 2",
     "first": [{"at": [0, 0, 61], "baseline": 0.25, "output": 0.0, "ulp": 1048576}],
     "worst": [{"at": [1, 3, 63], "baseline": 0.96, "output": None, "ulp": None}],
     "regions": [{"kind": "tail", "axis": 2, "first": 61, "last": 63}],
@@ -76,7 +77,8 @@ def write_run(out: Path, records: list[dict[str, Any]], **summary: Any) -> Path:
         counts[each["status"]] = counts.get(each["status"], 0) + 1
     made = {
         "mluops": "0.1.0", "impl": "tiled", "cases": len(records), "not_run": 0, "counts": counts, "exit_code": 1,
-        "validated": True, "interrupted": False, "strict": False, "seconds": 12.5, "started": "2026-02-03T04:05:06+00:00",
+        "validated": True, "interrupted": False, "strict": False, "seconds": 12.5,
+        "started": "2026-02-03T04:05:06+00:00",
         "environment": {"platform": "linux-x86_64", "python": "3.11.7", "cores": 2},
     }  # fmt: skip
     (out / "summary.json").write_text(json.dumps(made | summary), encoding="utf-8")
@@ -93,7 +95,11 @@ def mixed_records() -> list[dict[str, Any]]:
     for number in range(300):
         op, suite = ops[number % 7], SUITES[number % 6]
         io = 0.05 * 1.03 ** (number % 97)
-        figures = {"latency_us": 10.0 * 1.02**number, "io_efficiency": min(io, 0.95), "compute_efficiency": (number % 7) * 0.11}
+        figures = {
+            "latency_us": 10.0 * 1.02**number,
+            "io_efficiency": min(io, 0.95),
+            "compute_efficiency": (number % 7) * 0.11,
+        }
         made.append(record(f"{op}/{suite}/case_{number:03}", **figures))
     made += [record(f"psamask_forward/boundary/tail_{number}", "fail") for number in range(3)]
     printed = "Traceback:\n  \x1b[31mboom\x1b[0m"
@@ -110,8 +116,16 @@ def hostile_records() -> list[dict[str, Any]]:
     made = [record("op/network/a"), record("op/network/b")]
     for number, (word, text) in enumerate(HOSTILE.items()):
         status = ("fail", "crash", "error", "skip", "mistrusted", "xpass", "waived")[number % 7]
-        each = record(f"op/{word}/{text}", status, reason=text, printed=text, repro=f"mluops run {text!r}", place=f"{text}:3")
+        each = record(
+            f"op/{word}/{text}", status, reason=text, printed=text, repro=f"mluops run {text!r}", place=f"{text}:3"
+        )
         each["suite"] = text[:500]
-        each["outputs"] = {text[:500]: {"shape": [1], "criteria": [criterion(0.5, 0.1, source=text)], "diagnosis": DIAGNOSIS | {"words": text}}}
+        each["outputs"] = {
+            text[:500]: {
+                "shape": [1],
+                "criteria": [criterion(0.5, 0.1, source=text)],
+                "diagnosis": DIAGNOSIS | {"words": text},
+            }
+        }
         made.append(each)
     return made

@@ -112,6 +112,16 @@ def test_hand_checked(point: tuple[float, float], value: float) -> None:
     assert (outputs["grad_input"] * image).sum() == value  # the adjoint of the forward pass
 
 
+@pytest.mark.parametrize("backward", [False, True])
+def test_coordinates_beyond_the_precision_reach_no_corner(backward: bool) -> None:
+    """3e38 * (H-1) is infinite in float32, its weights would be NaN."""
+    case = trial((2, 9, 9, 3, 2, 1, 4), backward)
+    case.inputs["grid"][...] = np.array([[3e38, 0], [0, -3e38], [3e38, 3e38], [-1e30, 1]], np.float32)
+    assert case.run() == "SUCCESS"
+    (computed,) = case.outputs.values()
+    assert (computed == 0).all()
+
+
 def test_a_corner_outside_is_not_read_and_one_of_weight_zero_is() -> None:
     image = np.array([[np.nan, 2], [3, 4]], np.float32).reshape(1, 2, 2, 1)
     grid = np.array([[1, 1], [1, 1.5], [0, 0], [-1, 1], [1, -1], [7, 7]], np.float32).reshape(1, 1, 6, 2)

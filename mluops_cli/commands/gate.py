@@ -1,0 +1,41 @@
+"""`mluops gate`: does a run hold what a policy demands?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from mluops_cli.commands.outcomes import folder, waivers_option
+
+_BROKEN = 1
+
+
+@click.command(epilog="Example: mluops gate mluops-out --policy gate.yaml --base main-out --waivers waivers.yaml")
+@folder("out", "OUT")
+@click.option(
+    "--policy", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="gate.yaml."
+)
+@click.option(
+    "--base", type=click.Path(exists=True, path_type=Path), metavar="OLD", help="The run that the policy compares with."
+)
+@waivers_option
+def command(out: Path, policy: Path | None, base: Path | None, waivers: Path | None) -> int:
+    """Exit with 0 where the run in OUT holds every rule of the policy, with 1 and a sentence per broken rule where not.
+
+    Without a policy: no fail, error, crash, timeout, xpass or mistrusted, at least one pass, and nothing left out.
+    """
+    from mluops_cli.commands.outcomes import read
+    from mluops_cli.reports.gate import Policy, broken_rules, load_policy
+
+    rules = load_policy(policy) if policy else Policy()
+    run = read(out, waivers)
+    broken = broken_rules(run, rules, read(base) if base else None)
+    for sentence in broken:
+        click.echo(sentence)
+    if broken:
+        return _BROKEN
+    counts = run.tally.counts
+    others = ", ".join(f"{counts[status]} {status}" for status in ("waived", "skip", "empty") if counts[status])
+    click.echo(f"The gate holds: {counts['pass']} of {run.tally.total} cases passed{f' ({others})' if others else ''}.")
+    return 0

@@ -1,0 +1,36 @@
+"""What the commands on a run's folder share: the argument, --waivers, and reading both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+if TYPE_CHECKING:
+    from mluops_cli.reports.finished import FinishedRun
+
+
+def folder(name: str, metavar: str) -> Callable[..., Any]:
+    """An argument that names the folder of a run."""
+    return click.argument(name, metavar=metavar, type=click.Path(exists=True, file_okay=False, path_type=Path))
+
+
+def waivers_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--waivers FILE."""
+    kind = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return click.option(
+        "--waivers", type=kind, metavar="FILE", help="waivers.yaml: known failures, with owner and end."
+    )(command)
+
+
+def read(out: Path, waivers: Path | None = None) -> FinishedRun:
+    """The run in a folder, with the waivers of a file applied; the platform is the one it was run on."""
+    from mluops_cli.reports.finished import read_run, read_summary
+    from mluops_cli.reports.waivers import load_waivers
+
+    if waivers is None:
+        return read_run(out)
+    platform = (read_summary(out).get("environment") or {}).get("platform")
+    return read_run(out, load_waivers(waivers, on=platform))

@@ -1,0 +1,51 @@
+"""`mluops report`: the reports of a finished run, in any format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from mluops_cli.commands.outcomes import folder, waivers_option
+
+_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+
+
+@click.command(epilog="Example: mluops report mluops-out --html report.html --md report.zh.md --lang zh")
+@folder("out", "OUT")
+@click.option("--junit", type=_FILE, metavar="FILE", help="JUnit XML for CI servers; split by operator when too large.")
+@click.option("--html", type=_FILE, metavar="FILE", help="One page that needs no network.")
+@click.option("--md", type=_FILE, metavar="FILE", help="The test report as Markdown.")
+@click.option("--csv", type=_FILE, metavar="FILE", help="A row per case.")
+@click.option(
+    "--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Of the Markdown report."
+)
+@click.option("--ci", type=click.Choice(["auto", "github", "gitlab", "plain"]), help="Annotations for a CI server.")
+@click.option(
+    "--base", type=click.Path(exists=True, path_type=Path), metavar="OLD", help="A run to compare latencies with."
+)
+@waivers_option
+def command(
+    out: Path,
+    junit: Path | None,
+    html: Path | None,
+    md: Path | None,
+    csv: Path | None,
+    lang: str,
+    ci: str | None,
+    base: Path | None,
+    waivers: Path | None,
+) -> int:
+    """Write reports of the run in OUT; all formats into OUT itself where none is asked for. - is stdout."""
+    from mluops_cli.commands.outcomes import read
+    from mluops_cli.reports.ci import detect_server
+    from mluops_cli.reports.files import ReportFiles
+
+    run = read(out, waivers)
+    if ci == "auto":
+        ci = detect_server()
+    elif not any((junit, html, md, csv, ci)):
+        junit, html, md, csv = (out / name for name in ("junit.xml", "report.html", "report.md", "report.csv"))
+    for path in ReportFiles(out, junit, html, md, csv, lang, ci, base).write(run):
+        click.echo(path, err=True)
+    return 0

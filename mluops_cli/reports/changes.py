@@ -1,0 +1,78 @@
+"""A comparison of two runs, told: as a table for the terminal and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from mluops_cli.reports.compare import Comparison
+from mluops_cli.reports.markdown import code, plain
+from mluops_cli.reports.text import one_line
+
+_ROWS: Final = 1000  # of a section; JSON has all of them
+_ORDER: Final = ("SLOW", "FAST", "AMBG", "SAME")
+Section = tuple[str, list[tuple[str, ...]]]
+
+
+def _sections(found: Comparison) -> Iterator[Section]:
+    """Titles with rows whose first cell is a case id."""
+    for title, changes in (
+        ("newly failing", found.newly_failing),
+        ("fixed", found.fixed),
+        ("changed", found.changed),
+        ("appeared", found.appeared),
+        ("gone", found.gone),
+    ):
+        yield title, [(c.case, f"{c.before or 'absent'} -> {c.after or 'absent'}", c.reason) for c in changes]
+    grown = sorted(found.grown, key=lambda each: -(each.factor or float("inf")))
+    yield (
+        "errors that grew within their threshold",
+        [
+            (g.case, f"{g.output} {g.criterion}", f"{g.before:.4g} -> {g.after:.4g} (threshold {g.threshold:g}), "
+             + (f"{g.factor:.3g} times" if g.factor else "from nothing"))
+            for g in grown
+        ],
+    )  # fmt: skip
+    timed = sorted(found.timings, key=lambda each: (_ORDER.index(each.verdict), each.case))
+    yield (
+        "speed",
+        [(t.case, t.verdict, f"{t.before:.4g} -> {t.after:.4g} us: {t.reason}") for t in timed if t.verdict != "SAME"],
+    )
+
+
+def _counts(found: Comparison) -> str:
+    parts = [f"{len(rows)} {title}" for title, rows in _sections(found) if title != "speed"]
+    parts += [f"{len(found.timed(verdict))} {verdict}" for verdict in _ORDER if found.timed(verdict)]
+    return f"{found.cases} cases compared: {', '.join(parts)}"
+
+
+def changes_text(found: Comparison) -> str:
+    """The sections that aren't empty, in columns, and the counts."""
+    lines = []
+    for title, rows in _sections(found):
+        if rows:
+            lines.append(f"{title} ({len(rows)})")
+            lines += _columns(rows[:_ROWS])
+            lines += [f"  ... and {len(rows) - _ROWS} more"] if len(rows) > _ROWS else []
+    return "\n".join([*lines, _counts(found), ""])
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    shown = [[one_line(cell, 300) for cell in row] for row in rows]
+    widths = [min(60, max(map(len, column))) for column in list(zip(*shown, strict=True))[:-1]]
+    return [
+        "  " + "  ".join([*(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in shown
+    ]
+
+
+def changes_markdown(found: Comparison) -> str:
+    """The sections that aren't empty as tables."""
+    lines = ["# Comparison", "", _counts(found), ""]
+    for title, rows in _sections(found):
+        if rows:
+            lines += [f"## {title.capitalize()} ({len(rows)})", "", "| case | what | detail |", "| --- | --- | --- |"]
+            lines += [f"| {code(case)} | {plain(what)} | {plain(detail)} |" for case, what, detail in rows[:_ROWS]]
+            lines += ["", f"{len(rows) - _ROWS} more."] if len(rows) > _ROWS else []
+            lines.append("")
+    return "\n".join(lines)

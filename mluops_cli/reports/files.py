@@ -1,0 +1,82 @@
+"""Reports as files: which of them are wanted where, written when a run is finished or asked for later."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mluops_cli.execution.events import Event, RunFinished
+from mluops_cli.reports.finished import FinishedRun, read_run
+from schemas.errors import UnavailableError
+
+STDOUT: Final = Path("-")
+
+
+@dataclass(frozen=True)
+class ReportFiles:
+    """The reports that are wanted; a path of - is standard output. As a listener it must come after the results'."""
+
+    out: Path
+    junit: Path | None = None
+    html: Path | None = None
+    md: Path | None = None
+    csv: Path | None = None
+    lang: str = "en"
+    ci: str | None = None
+    base: Path | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Listen to the run."""
+        if isinstance(event, RunFinished):
+            self.write(read_run(self.out))
+
+    def write(self, run: FinishedRun) -> list[Path]:
+        """Write all that are wanted; the files written."""
+        written: list[Path] = []
+        for path, content in self._contents(run):
+            write_text(path, content)
+            written += [path] if path != STDOUT else []
+        if self.ci:
+            from mluops_cli.reports.ci import report_to_server
+
+            sys.stdout.write(report_to_server(run, self.ci))
+        return written
+
+    def _contents(self, run: FinishedRun) -> Iterator[tuple[Path, str]]:
+        # Imported as they are wanted: a run without reports pays for none.
+        if self.junit:
+            from mluops_cli.reports.junit import junit_documents
+
+            documents = junit_documents(run)
+            for number, (name, document) in enumerate(documents):
+                yield self.junit if not number else self._beside(self.junit, name), document
+        if self.html:
+            from mluops_cli.reports.html import html_text
+
+            yield self.html, html_text(run, read_run(self.base) if self.base else None)
+        if self.md:
+            from mluops_cli.reports.markdown import markdown_text
+
+            yield self.md, markdown_text(run, self.lang)
+        if self.csv:
+            from mluops_cli.reports.table import csv_text
+
+            yield self.csv, csv_text(run)
+
+    def _beside(self, path: Path, name: str) -> Path:
+        return path if path == STDOUT else path.with_name(f"{path.stem}-{name}{path.suffix}")
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write a report, to standard output for -; UnavailableError where that can't be."""
+    if path == STDOUT:
+        sys.stdout.write(content)
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UnavailableError(f"can't write the report {path}: {error.strerror}") from None

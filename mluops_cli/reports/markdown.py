@@ -1,0 +1,99 @@
+"""Markdown: the operator teams' test report, and a summary short enough for a CI server's page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from mluops_cli.reports.finished import FinishedRun
+from mluops_cli.reports.html import TEMPLATES
+from mluops_cli.reports.teamreport import dtypes, operator_reports, shapes
+from mluops_cli.reports.text import one_line
+from mluops_cli.reports.words import translator
+
+ROWS: Final = 2000  # of a table; CSV has all of them
+_CELL: Final = 500  # characters of a foreign text
+_SPECIAL: Final = re.compile(r"([\\`*\[\]<>|#~&])")
+
+
+def markdown_text(run: FinishedRun, lang: str = "en") -> str:
+    """The test report, English or zh."""
+    return _environment().get_template("report.md.j2").render(
+        t=translator(lang), run=run, operators=operator_reports(run), rows=ROWS
+    )  # fmt: skip
+
+
+def step_summary(run: FinishedRun, limit: int, lang: str = "en") -> str:
+    """Verdict, matrix and as many failures as fit into limit bytes of UTF-8."""
+    template = _environment().get_template("summary.md.j2")
+    shown = len(run.failing)
+    while True:
+        text = template.render(t=translator(lang), run=run, failing=run.failing[:shown], left=len(run.failing) - shown)
+        size = len(text.encode())
+        if size <= limit or not shown:
+            return text if size <= limit else text.encode()[:limit].decode(errors="ignore")
+        shown = min(shown - 1, int(shown * limit / size * 0.95))
+
+
+@cache
+def _environment() -> Environment:
+    # No autoescape: what is escaped here is Markdown, by the filters `md` and `code`.
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    environment.filters |= {"md": plain, "code": code, "figure": figure, "percent": percent, "counts": counts}
+    environment.globals |= {"shapes": shapes, "dtypes": dtypes, "paragraph": paragraph}
+    return environment
+
+
+def paragraph(run: FinishedRun, t: Callable[..., str]) -> str:
+    """The verdict and what it rests on, in one paragraph."""
+    found = run.tally.counts
+    parts = [f"**{t({'pass': 'Passed.', 'fail': 'Failed.'}.get(run.verdict, 'Incomplete.'))}**"]
+    parts.append(
+        t("{good} of {total} cases passed on {impl}.", good=found["pass"], total=run.tally.total, impl=code(run.impl))
+    )
+    if not run.tally.validated:
+        parts.append(t("Nothing was validated."))
+    if not run.complete:
+        parts.append(t("The run did not come to its end; {n} cases were not run.", n=run.not_run))
+    for status, text in (("waived", "{n} waived."), ("mistrusted", "{n} mistrusted."), ("skip", "{n} skipped.")):
+        if found[status]:
+            parts.append(t(text, n=found[status]))
+    parts.append(t("{n} failed:", n=len(run.failing)) if run.failing else t("Nothing failed."))
+    return " ".join(parts)
+
+
+def plain(text: Any) -> str:
+    """A text of others as text: nothing in it is Markdown or HTML, and it stays in its line."""
+    return _SPECIAL.sub(r"\\\1", one_line(str(text), _CELL)).replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+def code(text: Any) -> str:
+    """A text of others as a code span that it can't leave, in a table or out of it."""
+    line = one_line(str(text), _CELL)
+    if not line.strip():
+        return ""
+    fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{pad}{line}{pad}{fence}".replace("|", "\\|")
+
+
+def figure(value: float | int | None) -> str:
+    """A number, or a dash."""
+    return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def percent(value: float | None) -> str:
+    """A share, or a dash."""
+    return "-" if value is None else f"{value:.1%}"
+
+
+def counts(found: Any) -> str:
+    """Counts by status in one line."""
+    return ", ".join(f"{number} {status}" for status, number in sorted(found.items()) if number)

@@ -1,0 +1,152 @@
+"""The command line's frame: quick to start, one message per error, exit codes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from mluops_cli import main as frame
+from mluops_cli.main import COMMANDS
+from schemas.errors import InputError, Place, UnavailableError
+from schemas.version import __version__
+from tests.conftest import PROJECT
+from tests.mluops_cli.conftest import Cli
+
+HEAVY = ("numpy", "pydantic", "google.protobuf", "yaml", "rich", "torch", "matplotlib", "xxhash", "ml_dtypes")
+
+
+def mluops(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mluops_cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=PROJECT, timeout=120, **options)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom mluops_cli.main import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as stop:\n    assert stop.code == 0\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, timeout=120)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_help_is_quick() -> None:
+    def seconds() -> float:
+        begin = time.perf_counter()
+        assert mluops("--help").returncode == 0
+        return time.perf_counter() - begin
+
+    assert min(seconds() for _ in range(7)) < 0.3
+
+
+def test_help_lists_every_command_in_full(cli: Cli) -> None:
+    ran = cli("--help")
+    assert ran.code == 0
+    listing = " ".join(ran.out.split())
+    for name, text in COMMANDS.items():
+        assert f"{name} {text}" in listing
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(cli: Cli, name: str) -> None:
+    assert isinstance(import_module(f"mluops_cli.commands.{name}").command, click.Command)
+    for flag in ("--help", "-h"):
+        ran = cli(name, flag)
+        assert ran.code == 0
+        assert f"Example: mluops {name}" in ran.out
+
+
+def test_version(cli: Cli) -> None:
+    assert cli("--version") == (0, f"mluops {__version__}\n", "")
+
+
+def test_without_a_command_the_help_is_an_error(cli: Cli) -> None:
+    ran = cli()
+    assert (ran.code, ran.out) == (2, "")
+    assert "Usage: mluops" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gne"], "mluops: unknown command 'gne': did you mean 'gen'?; see `mluops --help`\n"),
+        (["list", "--wrong"], "mluops list: No such option '--wrong'; see `mluops list --help`\n"),
+        (["gen", "-j", "0"], "x>=1"),
+    ],
+)
+def test_what_is_typed_wrong_is_one_line_and_exit_code_2(cli: Cli, arguments: list[str], message: str) -> None:
+    ran = cli(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err.replace("No such option: --wrong", "No such option '--wrong'")
+    assert ran.err.count("\n") == 1
+
+
+LONG = "found a word, expected something else entirely, " * 10
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (InputError(LONG, Place("some.yaml", 3, 7)), 2, f"some.yaml:3:7: {LONG}\n"),
+        (UnavailableError("no card here"), 3, "no card here\n"),
+        (ZeroDivisionError("oops"), 3, "internal error: ZeroDivisionError: oops (--debug shows where)\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+    ],
+)
+def test_errors_become_one_unwrapped_message_and_a_code(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, message: str
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(import_module("mluops_cli.commands.doctor"), "command", click.Command("doctor", callback=fail))
+    assert cli("doctor") == (code, "", message)
+    for arguments in (["--debug", "doctor"], ["doctor", "--debug"]):
+        ran = cli(*arguments)
+        assert ran.code == code
+        assert "Traceback" in ran.err
+
+
+def test_an_exit_code_that_a_command_returns_is_the_exit_code(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced = click.Command("doctor", callback=lambda: 5)
+    monkeypatch.setattr(import_module("mluops_cli.commands.doctor"), "command", replaced)
+    assert cli("doctor").code == 5
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "mluops_cli", "--help"], stdout=writing, stderr=subprocess.PIPE, cwd=PROJECT, timeout=120
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (frame.BROKEN_PIPE, b"")
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    def completions(words: str, at: int) -> list[str]:
+        environment = {**os.environ, "_MLUOPS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(at)}
+        return mluops(env=environment).stdout.split()
+
+    assert completions("mluops d", 1) == ["plain,doctor"]
+    assert "plain,--suite" in completions("mluops gen --su", 2)
+
+
+def test_a_plug_in_that_cannot_be_loaded_is_one_message_with_its_name(cli: Cli, tmp_path: Path) -> None:
+    plugin = tmp_path / "broken_plugin.py"
+    for text in ("1 / 0", "import sys; sys.exit(0)", "def ("):
+        plugin.write_text(text)
+        ran = cli("list", "--plugin", plugin)
+        assert ran.code == 2
+        assert "broken_plugin.py" in ran.err
+        assert "Traceback" not in ran.err
+    assert cli("list", "--plugin", tmp_path / "none.py").code == 2
