@@ -118,8 +118,8 @@ def _start_worker(prepare: Callable[[], None]) -> None:
 
     def interrupted(number: int, frame: Any) -> None:
         global _stopped
-        _stopped = True
-        if _busy:
+        first, _stopped = not _stopped, True
+        if _busy and first:  # a second one (from the terminal, from the parent) must not stop the tidying up
             raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupted)

@@ -308,6 +308,8 @@ def _parameter(parameter: Parameter, env: Env) -> list[Violation]:
         if not isinstance(value, tuple) or len(value) != parameter.length:
             return [Violation(name, (), f"{name} is {value}, expected {parameter.length} integers")]
         values: tuple[Any, ...] = value
+    elif isinstance(value, tuple):
+        return [Violation(name, (), f"{name} is {list(value)}, expected one number")]
     else:
         values = (value,)
     for each in values:

@@ -111,7 +111,7 @@ def _draw_unique(values: Values, out: Array, bits: Bits) -> None:
 
 
 def lay_over(values: Values, out: Array, key: Key) -> None:
-    """Put exact numbers of NaNs, infinities and special values at drawn positions, as many in each block; out is flat."""
+    """Put exact numbers of NaNs, infinities and special values at drawn positions of a flat tensor, block by block."""
     nan, inf, special = overlay_counts(values, out.size)
     total = nan + inf + special
     if not total:

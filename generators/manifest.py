@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from filelock import FileLock
 
-from schemas.errors import InputError, Place
+from schemas.errors import InputError, Place, UnavailableError
 from schemas.version import __version__
 
 NAME: Final = "manifest.json"
@@ -37,11 +37,15 @@ def read_manifest(folder: Path) -> Entries:
 def update_manifest(folder: Path, new: Mapping[str, dict[str, Any]]) -> None:
     """Add entries to the folder's manifest, or replace them; those whose files are gone are dropped.
 
-    Several writers may do so at once.
+    Several writers may do so at once. UnavailableError where the disk refuses.
     """
-    with FileLock(folder / ".mluops.lock"):
-        kept = {key: entry for key, entry in read_manifest(folder).items() if _present(folder, entry.get("files", ()))}
-        _write(folder / NAME, kept | dict(new))
+    try:
+        with FileLock(folder / ".mluops.lock"):
+            old = read_manifest(folder)
+            kept = {key: entry for key, entry in old.items() if _present(folder, entry.get("files", ()))}
+            _write(folder / NAME, kept | dict(new))
+    except OSError as error:
+        raise UnavailableError(f"{folder / NAME}: can't write: {error.strerror or error}") from error
 
 
 def _present(folder: Path, files: Iterable[str]) -> bool:

@@ -39,7 +39,7 @@ def _grid(
     excluded = [[(paths.index(path), value) for path, value in each.items()] for each in entry.get("exclude", [])]
     for point in product(*(_axis(path, values) for path, values in matrix.items())):
         labels, values, assignments = zip(*point, strict=True)
-        if not any(all(values[axis] == value for axis, value in pairs) for pairs in excluded):
+        if not excluded or not any(all(values[axis] == value for axis, value in pairs) for pairs in excluded):
             yield "".join(labels), put(values), assignments
 
 

@@ -97,12 +97,15 @@ def together(errors: list[InputError]) -> InputError:
     """One error of several, in the order of their places, a line each."""
     if len(errors) == 1:
         return errors[0]
-    ordered = sorted(
-        errors, key=lambda error: (error.place.line or 0, error.place.column or 0) if error.place else (0, 0)
-    )
+    ordered = sorted(errors, key=_position)
     lines = list(dict.fromkeys(str(error) for error in ordered))
     more = [f"... and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     return InputError("\n".join(lines[:_MOST] + more))
+
+
+def _position(error: InputError) -> tuple[str, int, int]:
+    place = error.place or Place("")
+    return place.file, place.line or 0, place.column or 0
 
 
 def load_yaml(path: Path) -> Document:

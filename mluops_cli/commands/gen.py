@@ -198,7 +198,7 @@ def _write(tasks: Sequence[Task], out: Path, jobs: int, plugins: Sequence[Path])
     """Make all cases, then the manifest, also of what is done when something stops it; the exit code."""
     from generators.batch import run_tasks
     from generators.manifest import read_manifest, update_manifest
-    from schemas.errors import MluopsError
+    from schemas.errors import MluopsError, UnavailableError
 
     _make_folder(out)
     read_manifest(out)  # a foreign file of that name is an error before anything is written
@@ -207,6 +207,8 @@ def _write(tasks: Sequence[Task], out: Path, jobs: int, plugins: Sequence[Path])
     try:
         with closing(run_tasks(tasks, jobs, partial(load_plugins, tuple(plugins)))) as results:
             for case_id, result in _shown(results, len(tasks)):
+                if isinstance(result, UnavailableError):
+                    raise result  # a full disk is not the case's fault: the next one would fare no better
                 if isinstance(result, MluopsError):
                     click.echo(str(result), err=True)
                     code = max(code, result.exit_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,9 @@ def read(out: Path, waivers: Path | None = None) -> FinishedRun:
     from mluops_cli.reports.finished import read_run, read_summary
     from mluops_cli.reports.waivers import load_waivers
 
-    if waivers is None:
-        return read_run(out)
-    platform = (read_summary(out).get("environment") or {}).get("platform")
-    return read_run(out, load_waivers(waivers, on=platform))
+    waive = None
+    if waivers is not None:
+        waive = load_waivers(waivers, on=(read_summary(out).get("environment") or {}).get("platform"))
+    run = read_run(out, waive)
+    gc.freeze()  # the command ends soon: records needn't be searched for garbage again and again
+    return run

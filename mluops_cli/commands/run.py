@@ -71,7 +71,7 @@ def command(
     from mluops_cli.reports.record import NOTHING_SELECTED
     from mluops_cli.reports.results import JsonResults, refuse_foreign
 
-    cases = plan_cases(paths, suites=suites, keywords=keywords, part=part)
+    cases = plan_cases(paths, suites=suites, keywords=keywords, part=part, out=out)
     if not cases:
         click.echo("no case is selected", err=True)
         return NOTHING_SELECTED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ from generators.binding import Bound, bind
 from generators.contract import LARGE
 from generators.operator import operators
 from mluops_cli.execution.buffers import Array, OutputBuffer, digest, is_mapped
-from mluops_cli.execution.judgement import counts_differ, judge_outputs
+from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge_outputs
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds
 from mluops_cli.judging.verdict import Verdict, judge_status
 from schemas import proto
@@ -29,12 +29,12 @@ _REASON: Final = 2000  # characters of an error's text that go into a record
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A case with its arrays; baseline is None where no output is compared."""
+    """A case with its arrays; baseline holds the outputs that are compared, none where no success is expected."""
 
     bound: Bound
     call: Call
     outputs: dict[str, OutputBuffer]
-    baseline: dict[str, Array] | None
+    baseline: dict[str, Array]
     digests: dict[str, int]  # of the inputs whose memory could be written to
 
 
@@ -43,7 +43,7 @@ class _Runs:
     """What the calls of one case came to."""
 
     outcomes: list[Outcome] = field(default_factory=list)
-    digests: set[tuple[int, ...]] = field(default_factory=set)
+    digests: list[tuple[int, ...]] = field(default_factory=list)  # of the outputs, where they are defined
 
 
 def run_case(task: Mapping[str, Any], implementation: Implementation, repeat: int) -> Result:
@@ -64,8 +64,9 @@ def _run(prepared: Prepared, implementation: Implementation, repeat: int) -> Res
     runs = _Runs()
     for number in range(repeat):
         result |= _run_once(prepared, implementation, number, runs)
-        if repeat > 1:
-            runs.digests.add(tuple(digest(buffer.array) for buffer in prepared.outputs.values()))
+        succeeded = bool(runs.outcomes) and runs.outcomes[-1].status == SUCCESS
+        if repeat > 1 and succeeded and not has_undefined_parts(prepared.bound):
+            runs.digests.append(tuple(digest(buffer.array) for buffer in prepared.outputs.values()))
         result["repeats"] = number + 1
         if result["status"] not in _GOES_ON:
             if number:
@@ -96,8 +97,10 @@ def _run_once(prepared: Prepared, implementation: Implementation, number: int, r
             # Nothing computed from here on would be right.
             return _failed(f"input {name} was changed")
     verdict = judge_status(prepared.bound.expect, outcome.status)
-    if verdict is not None or prepared.baseline is None:
-        return (verdict or Verdict("pass")).as_record()
+    if verdict is None and not prepared.baseline:
+        verdict = Verdict("mistrusted", "nothing was compared")
+    if verdict is not None:
+        return verdict.as_record()
     if reason := counts_differ(prepared.bound, prepared.baseline, outcome.scalars):
         return _failed(reason)
     return judge_outputs(prepared.bound, prepared.call.inputs, prepared.baseline, prepared.outputs)
@@ -113,12 +116,11 @@ def prepare(file: CaseFile) -> Prepared:
         for name, record in bound.outputs.items()
         if record.absent or name in bound.withheld or record.span >= LARGE or not _holdable(record)
     }
-    baseline = None
-    if SUCCESS in bound.expect and not withheld:
-        baseline = _baseline(bound, inputs)
+    compared = [name for name, record in bound.outputs.items() if record.judged and name not in withheld]
+    baseline = _baseline(bound, inputs, compared) if SUCCESS in bound.expect and compared else {}
     fills = {} if operator is None else {tensor.name: tensor.fill for tensor in operator.contract.outputs}
     outputs = {
-        name: OutputBuffer(record.dtype, record.shape, record.strides, (baseline or {}).get(name), fills.get(name))
+        name: OutputBuffer(record.dtype, record.shape, record.strides, baseline.get(name), fills.get(name))
         for name, record in bound.outputs.items()
         if name not in withheld
     }
@@ -138,23 +140,23 @@ def _holdable(record: TensorRecord) -> bool:
     return part_dtype(record.dtype)[0].storage is not None
 
 
-def _baseline(bound: Bound, inputs: Mapping[str, Array | None]) -> dict[str, Array]:
+def _baseline(bound: Bound, inputs: Mapping[str, Array | None], compared: Sequence[str]) -> dict[str, Array]:
     """The file's baseline where it is to be used, else what the reference kernel computes."""
     if bound.carries_baseline:
-        return {name: record.array() for name, record in bound.outputs.items() if record.judged}
+        return {name: bound.outputs[name].array() for name in compared}
     if bound.operator is None:
         raise InputError(f"carries no baseline, and operator {bound.op} has no reference kernel to compute it")
     given: dict[str, Array] = {name: array for name, array in inputs.items() if array is not None}
     shapes = {name: each.dims for name, each in bound.descriptors.items() if each is not None}
     computed = bound.operator.baseline(given, shapes, bound.params)
-    for name, record in bound.outputs.items():
-        array = computed[name]
+    for name in compared:
+        record, array = bound.outputs[name], computed[name]
         if array.shape != record.shape:
             found, expected = list(record.shape), list(array.shape)
             raise InputError(f"output {name} has shape {found}, the reference kernel says {expected}", record.place)
         if array.dtype != record.dtype.storage:
             computed[name] = array.astype(record.dtype.storage)
-    return computed
+    return {name: computed[name] for name in compared}
 
 
 def _facts(bound: Bound) -> Result:
@@ -183,7 +185,7 @@ def _figures(runs: _Runs) -> Result:
         "operator_status": last.status,
         "latency_us": min(times) if times else None,
         "workspace_bytes": last.workspace_bytes,
-        "bit_identical": len(runs.digests) == 1 if len(runs.outcomes) > 1 else None,
+        "bit_identical": len(set(runs.digests)) == 1 if len(runs.digests) > 1 else None,
     }
 
 

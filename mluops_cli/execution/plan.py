@@ -37,13 +37,21 @@ class PlannedCase:
 
 
 def plan_cases(
-    paths: Sequence[Path], *, suites: Collection[str] = (), keywords: str | None = None, part: str | None = None
+    paths: Sequence[Path],
+    *,
+    suites: Collection[str] = (),
+    keywords: str | None = None,
+    part: str | None = None,
+    out: Path | None = None,
 ) -> list[PlannedCase]:
-    """The selected cases below the paths, sorted by path; InputError for a path that is no case file and no folder."""
+    """The selected cases below the paths, sorted by path; InputError for a path that is no case file and no folder.
+
+    out is where the run's results go: what it keeps there is not searched, unless a path leads into it.
+    """
     matches = parse_keywords(keywords) if keywords is not None else None
     shard_of = parse_shard(part) if part is not None else None
     _by_file.cache_clear()
-    cases = _unique(_describe(path, name) for path, name in _find(paths))
+    cases = _unique(_describe(path, name) for path, name in _find(paths, os.path.realpath(out) if out else None))
     cases = [case for case in cases if not suites or case.suite in suites]
     if matches is not None:
         cases = [case for case in cases if matches(case.id)]
@@ -52,12 +60,12 @@ def plan_cases(
     return cases
 
 
-def _find(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+def _find(paths: Sequence[Path], out: str | None) -> Iterator[tuple[Path, str]]:
     """Case files, each once, with their path below the argument without suffix; .pb goes before .prototxt."""
     seen: set[str] = set()
     for argument in paths:
         if argument.is_dir():
-            found = sorted(_below(argument))
+            found = sorted(_below(argument, out))
         elif not argument.exists():
             raise InputError(f"no such file or folder: {argument}")
         elif argument.suffix not in SUFFIXES:
@@ -72,9 +80,15 @@ def _find(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
                 yield path, (stem.relative_to(argument) if path != argument else Path(stem.name)).as_posix()
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _below(folder: Path, out: str | None) -> Iterator[Path]:
     for where, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
+        if (
+            out is not None
+            and os.path.basename(out) in folders
+            and os.path.realpath(Path(where, Path(out).name)) == out
+        ):
+            folders.remove(os.path.basename(out))
         for name in files:
             if name.endswith(SUFFIXES) and not name.startswith("."):
                 yield Path(where, name)

@@ -19,6 +19,7 @@ from mluops_cli.execution.worker import worker_main
 
 KEPT: Final = 4096  # bytes of what a case prints that are kept: as many of its start, as many of its end
 _CHUNK: Final = 1 << 16
+_CHUNKS: Final = 16  # read at once: a flood must not keep the supervisor from its other work
 # One thread per worker: the workers share the cores, and sums must not depend on how many threads made them.
 _THREADS: Final = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
@@ -74,7 +75,7 @@ class WorkerProcess:
 
     def drain(self) -> None:
         """Take what it has printed so far; the middle of a flood is dropped."""
-        while self._open:
+        for _ in range(_CHUNKS if self._open else 0):
             try:
                 data = os.read(self.printed.fileno(), _CHUNK)
             except BlockingIOError:

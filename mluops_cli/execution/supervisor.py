@@ -62,6 +62,7 @@ class _Supervisor:
     running: dict[WorkerProcess, PlannedCase] = field(default_factory=dict)
     given_back: set[str] = field(default_factory=set)
     loaded: bool = False  # whether any worker has ever come up
+    beaten: float = 0.0  # when the last heartbeat was
 
     def run(self, cases: Sequence[PlannedCase]) -> RunFinished:
         start = time.monotonic()
@@ -114,7 +115,8 @@ class _Supervisor:
 
     def _give(self, worker: WorkerProcess, case: PlannedCase) -> None:
         try:
-            worker.send({"file": case.file, "noted": case.noted})
+            # Absolute: an implementation may have changed the folder.
+            worker.send({"file": os.path.abspath(case.file), "noted": case.noted})
         except OSError:  # it died idle, of something an earlier case left behind
             worker.close()
             if case.id in self.given_back:
@@ -143,8 +145,10 @@ class _Supervisor:
                 self.idle.remove(worker)
                 worker.close()
         now = time.monotonic()
-        running = tuple((case.id, now - worker.since) for worker, case in self.running.items())
-        self._emit(Heartbeat(running, self.tally.total))
+        if now - self.beaten >= _TICK:
+            self.beaten = now
+            running = tuple((case.id, now - worker.since) for worker, case in self.running.items())
+            self._emit(Heartbeat(running, self.tally.total))
 
     def _greet(self, worker: WorkerProcess) -> None:
         """A new worker is ready, or has failed to load the implementation: nothing can be run then."""

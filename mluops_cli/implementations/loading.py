@@ -21,7 +21,7 @@ def load_object(target: str) -> Any:
     """The object NAME of FILE.py or of a module; InputError or UnavailableError, one line, where that fails."""
     source, _, name = target.rpartition(":")
     if not source or not name:
-        raise InputError(f"found {target!r}, expected FILE.py:NAME or package.module:NAME")
+        raise InputError(f"--impl python:{target} names no object: expected FILE.py:NAME or package.module:NAME")
     module = load_file(Path(source)) if source.endswith(".py") else _load_module(source)
     found: Any = module
     for part in name.split("."):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from mluops_cli.reports.compare import Comparison
+from mluops_cli.reports.compare import Comparison, Speed
 from mluops_cli.reports.markdown import code, plain
 from mluops_cli.reports.text import one_line
 
 _ROWS: Final = 1000  # of a section; JSON has all of them
-_ORDER: Final = ("SLOW", "FAST", "AMBG", "SAME")
+_ALIKE: Final = 3
+_ORDER: Final[tuple[Speed, ...]] = ("SLOW", "FAST", "AMBG", "SAME")
 Section = tuple[str, list[tuple[str, ...]]]
 
 
@@ -33,11 +35,18 @@ def _sections(found: Comparison) -> Iterator[Section]:
             for g in grown
         ],
     )  # fmt: skip
-    timed = sorted(found.timings, key=lambda each: (_ORDER.index(each.verdict), each.case))
-    yield (
-        "speed",
-        [(t.case, t.verdict, f"{t.before:.4g} -> {t.after:.4g} us: {t.reason}") for t in timed if t.verdict != "SAME"],
-    )
+    yield "speed", list(_speeds(found))
+
+
+def _speeds(found: Comparison) -> Iterator[tuple[str, ...]]:
+    """A row per case that got slower or faster, or may have; many with one reason (no interval) are one row."""
+    reasons = Counter(timing.reason for timing in found.timings if timing.verdict == "AMBG")
+    for timing in sorted(found.timings, key=lambda each: (_ORDER.index(each.verdict), each.case)):
+        if timing.verdict != "SAME" and reasons[timing.reason] <= _ALIKE:
+            yield timing.case, timing.verdict, f"{timing.before:.4g} -> {timing.after:.4g} us: {timing.reason}"
+    for reason, number in reasons.items():
+        if number > _ALIKE:
+            yield f"{number} cases", "AMBG", reason
 
 
 def _counts(found: Comparison) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from mluops_cli.execution.events import Event, RunFinished
-from mluops_cli.reports.finished import FinishedRun, read_run
+from mluops_cli.reports.finished import FinishedRun, no_collection, read_run
 from schemas.errors import UnavailableError
 
 STDOUT: Final = Path("-")
@@ -36,9 +36,10 @@ class ReportFiles:
     def write(self, run: FinishedRun) -> list[Path]:
         """Write all that are wanted; the files written."""
         written: list[Path] = []
-        for path, content in self._contents(run):
-            write_text(path, content)
-            written += [path] if path != STDOUT else []
+        with no_collection():
+            for path, content in self._contents(run):
+                write_text(path, content)
+                written += [path] if path != STDOUT else []
         if self.ci:
             from mluops_cli.reports.ci import report_to_server
 

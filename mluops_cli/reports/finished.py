@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,11 +37,12 @@ class Judged(NamedTuple):
 
     def __str__(self) -> str:
         value, threshold = self.criterion.get("value"), self.criterion.get("threshold")
-        sign = "<=" if self.criterion.get("passed", True) else ">"
-        measured = "not computable" if value is None else f"{value:.6g}"
         part = f" ({self.criterion['part']})" if self.criterion.get("part") else ""
+        name = f"{self.output} {self.criterion.get('name')}{part}"
         limit = "none" if threshold is None else f"{threshold:g}"
-        return f"{self.output} {self.criterion.get('name')}{part} {measured} {sign} {limit}"
+        if value is None:
+            return f"{name} not computable (threshold {limit})"
+        return f"{name} {value:.6g} {'<=' if self.criterion.get('passed', True) else '>'} {limit}"
 
 
 def judged(record: Record) -> Iterator[Judged]:
@@ -128,6 +131,18 @@ class FinishedRun:
         return "pass" if self.complete else "incomplete"
 
 
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """No search for garbage cycles meanwhile: records and reports are millions of objects and hold none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def read_run(out: Path, waive: Callable[[Record], Record] | None = None) -> FinishedRun:
     """Read a run's folder; InputError where it holds no results, or two of one case.
 
@@ -137,12 +152,13 @@ def read_run(out: Path, waive: Callable[[Record], Record] | None = None) -> Fini
         raise InputError(f"{out} holds no {RESULTS}: expected the --out folder of a `mluops run`")
     records = []
     seen: set[str] = set()
-    for record in read_results(out):
-        if record.case in seen:
-            raise InputError(f"two results of {record.case}, expected one", Place(str(out / RESULTS)))
-        seen.add(record.case)
-        _share_words(record)
-        records.append(waive(record) if waive else record)
+    with no_collection():
+        for record in read_results(out):
+            if record.case in seen:
+                raise InputError(f"two results of {record.case}, expected one", Place(str(out / RESULTS)))
+            seen.add(record.case)
+            _share_words(record)
+            records.append(waive(record) if waive else record)
     return FinishedRun(out, records, read_summary(out))
 
 

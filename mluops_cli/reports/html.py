@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -141,8 +142,9 @@ def _facts(run: FinishedRun) -> list[tuple[str, str]]:
 
 
 def _roofline(run: FinishedRun) -> Markup | None:
-    points = list(_efficiencies(run))
-    return roofline(points) if points else None
+    points = _efficiencies(run)
+    first = next(points, None)
+    return roofline(chain([first], points)) if first else None
 
 
 def _efficiencies(run: FinishedRun) -> Iterator[Point]:

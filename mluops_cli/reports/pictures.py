@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 _WIDTH: Final = 640
 _POINTS: Final = 3000  # more than that nobody can tell apart, and browsers slow down
@@ -25,17 +26,16 @@ def density_strip(counts: Sequence[int], elements: int) -> Markup:
     """Where the wrong elements sit along the output: a cell per bin, the darker the larger its share of wrong ones."""
     most = max(counts, default=0) or 1
     cell = _WIDTH / max(1, len(counts))
-    per_bin = max(1.0, elements / max(1, len(counts)))
-    cells = [
-        Markup('<rect class="heat" x="{:.2f}" y="0" width="{:.2f}" height="22" fill-opacity="{:.3f}">{}</rect>').format(
-            index * cell, cell, 0.0 if not count else 0.15 + 0.85 * count / most,
-            _title(f"{count} wrong of about {per_bin:.0f}, from {index / len(counts):.0%} of the output on"),
-        )
-        for index, count in enumerate(counts)
-    ]  # fmt: skip
-    frame = Markup('<rect class="frame" x="0.5" y="0.5" width="{}" height="21"/>').format(_WIDTH - 1)
-    ends = _text(0, 36, "first element") + _text(_WIDTH, 36, "last element", "end")
-    return _svg(_WIDTH, 40, "Where the wrong elements sit", [*cells, frame, ends])
+    parts = [f'<rect class="frame" x="0.5" y="0.5" width="{_WIDTH - 1}" height="21"/>']
+    for index, count in enumerate(counts):
+        if count:
+            words = f"{count} wrong of about {elements // len(counts)}, from {index / len(counts):.0%} of the output on"
+            parts.append(
+                f'<rect class="heat" x="{index * cell:.2f}" y="0" width="{cell:.2f}" height="22" '
+                f'fill-opacity="{0.15 + 0.85 * count / most:.3f}"><title>{words}</title></rect>'
+            )
+    ends = [_text(0, 36, "first element"), _text(_WIDTH, 36, "last element", "end")]
+    return _svg(_WIDTH, 40, "Where the wrong elements sit", [*parts, *ends])
 
 
 def decade_histogram(decades: Sequence[Sequence[int]]) -> Markup:
@@ -43,20 +43,18 @@ def decade_histogram(decades: Sequence[Sequence[int]]) -> Markup:
     if not decades:
         return Markup("")
     low, high = min(exponent for exponent, _ in decades), max(exponent for exponent, _ in decades)
-    bars, most = max(1, high - low + 1), max(count for _, count in decades) or 1
+    bars, most = high - low + 1, max(count for _, count in decades) or 1
     width = min(48.0, (_WIDTH - 20) / bars)
-    every = max(1, math.ceil(34 / width))
-    parts = []
+    parts = [f'<line class="axis" x1="10" x2="{10 + bars * width:.0f}" y1="80" y2="80"/>']
     for exponent, count in decades:
         x, height = 10 + (exponent - low) * width, 70 * count / most
         parts.append(
-            Markup('<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}">{}</rect>').format(
-                x, 80 - height, max(1.0, width - 2), height, _title(f"{count} with an error of 1e{exponent} or more")
-            )
+            f'<rect class="bar" x="{x:.1f}" y="{80 - height:.1f}" width="{max(1.0, width - 2):.1f}" '
+            f'height="{height:.1f}"><title>{count} with an error of 1e{exponent} or more</title></rect>'
         )
-    labels = [_text(10 + (e - low + 0.5) * width, 94, f"1e{e}", "middle") for e in range(low, high + 1, every)]
-    axis = Markup('<line class="axis" x1="10" x2="{:.0f}" y1="80" y2="80"/>').format(10 + bars * width)
-    return _svg(20 + bars * width, 98, "Wrong elements by the size of their relative error", [*parts, axis, *labels])
+    every = max(1, math.ceil(34 / width))  # as many labels as have room
+    parts += [_text(10 + (e - low + 0.5) * width, 94, f"1e{e}", "middle") for e in range(low, high + 1, every)]
+    return _svg(20 + bars * width, 98, "Wrong elements by the size of their relative error", parts)
 
 
 def roofline(points: Iterable[Point]) -> Markup:
@@ -65,25 +63,27 @@ def roofline(points: Iterable[Point]) -> Markup:
     x = compute efficiency / io efficiency: left of 1 memory bounds, right of it arithmetic does.
     """
     plot = _LogPlot((1e-3, 1e3), (1e-4, 2.0), height=300)
-    roof = [(1e-3, 1e-3), (1.0, 1.0), (1e3, 1.0)]
-    path = " ".join(f"{plot.x(x):.1f},{plot.y(y):.1f}" for x, y in roof)
-    parts = [Markup('<polyline class="roof" points="{}"/>').format(path)]
-    parts += [
+    path = " ".join(f"{plot.x(x):.1f},{plot.y(y):.1f}" for x, y in ((1e-3, 1e-3), (1.0, 1.0), (1e3, 1.0)))
+    parts = [
+        f'<polyline class="roof" points="{path}"/>',
         _text(plot.x(0.02), plot.y(0.035), "memory bound", "end"),
         _text(plot.x(30), plot.y(1.2), "compute bound"),
     ]
-    return plot.draw("Roofline: how near each case comes to what the machine can do", points, parts,
-                     "intensity / ridge", "share of peak operations")  # fmt: skip
+    title = "Roofline: how near each case comes to what the machine can do"
+    return plot.draw(title, points, parts, "intensity / ridge", "share of peak operations")
 
 
 def latency_ratios(points: Sequence[Point]) -> Markup:
     """Latency now / latency before, one dot per case; above the line is slower."""
-    plot = _LogPlot((1.0, max(10.0, max((point.x for point in points), default=10.0))), (0.1, 10.0), height=260)
-    line = Markup('<line class="roof" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>').format(
-        plot.left, _WIDTH - 8, plot.y(1.0), plot.y(1.0)
-    )
-    parts = [line, _text(_WIDTH - 10, plot.y(6), "slower", "end"), _text(_WIDTH - 10, plot.y(0.14), "faster", "end")]
-    return plot.draw("Latency against the run before", points, parts, "latency before (µs)", "now / before")
+    xs = [point.x for point in points]
+    plot = _LogPlot((min(1.0, *xs, 1.0), max(10.0, *xs, 10.0)), (0.1, 10.0), height=260)
+    same = plot.y(1.0)
+    parts = [
+        f'<line class="roof" x1="{plot.left}" x2="{_WIDTH - 8}" y1="{same:.1f}" y2="{same:.1f}"/>',
+        _text(_WIDTH - 10, plot.y(6), "slower", "end"),
+        _text(_WIDTH - 10, plot.y(0.14), "faster", "end"),
+    ]
+    return plot.draw("Latency against the run before", points, parts, "latency before (us)", "now / before")
 
 
 class _LogPlot:
@@ -98,37 +98,31 @@ class _LogPlot:
     def y(self, value: float) -> float:
         return 10 + (1 - _share(value, self.ys)) * (self.height - 52)
 
-    def draw(self, title: str, points: Iterable[Point], parts: list[Markup], x_name: str, y_name: str) -> Markup:
-        drawn = [self._grid(), *parts]
-        for number, point in enumerate(points):
-            if number == _POINTS:
-                drawn.append(_text(_WIDTH - 10, 20, f"only the first {_POINTS} points are drawn", "end"))
-                break
-            drawn.append(
-                Markup('<circle class="dot {}" cx="{:.1f}" cy="{:.1f}" r="4">{}</circle>').format(
-                    point.kind, self.x(point.x), self.y(point.y), _title(point.label)
-                )
-            )
+    def draw(self, title: str, points: Iterable[Point], parts: Sequence[str], x_name: str, y_name: str) -> Markup:
+        drawn = [*self._grid(), *parts]
+        shown = list(islice(points, _POINTS + 1))
+        drawn += [
+            f'<circle class="dot {point.kind}" cx="{self.x(point.x):.1f}" cy="{self.y(point.y):.1f}" r="4">'
+            f"<title>{escape(point.label)}</title></circle>"
+            for point in shown[:_POINTS]
+        ]
+        if len(shown) > _POINTS:
+            drawn.append(_text(_WIDTH - 10, 20, f"only the first {_POINTS} cases are drawn", "end"))
         middle = 10 + (self.height - 52) / 2
-        y_label = Markup(
-            '<text class="name" transform="translate(12 {:.0f}) rotate(-90)" text-anchor="middle">{}</text>'
-        )
-        drawn += [_text((self.left + _WIDTH) / 2, self.height - 4, x_name, "middle"), y_label.format(middle, y_name)]
+        drawn.append(_text((self.left + _WIDTH) / 2, self.height - 4, x_name, "middle"))
+        drawn.append(f'<text transform="translate(12 {middle:.0f}) rotate(-90)" text-anchor="middle">{y_name}</text>')
         return _svg(_WIDTH, self.height, title, drawn)
 
-    def _grid(self) -> Markup:
-        lines = []
+    def _grid(self) -> Iterator[str]:
         bottom = self.height - 42
         for exponent in _exponents(self.xs):
             x = self.x(10.0**exponent)
-            lines.append(Markup('<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="10" y2="{1}"/>').format(x, bottom))
-            lines.append(_text(x, bottom + 16, f"{10.0**exponent:g}", "middle"))
+            yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="10" y2="{bottom}"/>'
+            yield _text(x, bottom + 16, f"{10.0**exponent:g}", "middle")
         for exponent in _exponents(self.ys):
             y = self.y(10.0**exponent)
-            grid = Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>')
-            lines.append(grid.format(self.left, _WIDTH - 8, y, y))
-            lines.append(_text(self.left - 6, y + 4, f"{10.0**exponent:g}", "end"))
-        return Markup("").join(lines)
+            yield f'<line class="grid" x1="{self.left}" x2="{_WIDTH - 8}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            yield _text(self.left - 6, y + 4, f"{10.0**exponent:g}", "end")
 
 
 def _exponents(bounds: tuple[float, float]) -> range:
@@ -141,16 +135,11 @@ def _share(value: float, bounds: tuple[float, float]) -> float:
     return math.log(clamped / low) / math.log(high / low)
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start") -> Markup:
-    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(x, y, anchor, text)
+def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
 
 
-def _title(text: str) -> Markup:
-    return Markup("<title>{}</title>").format(text)
-
-
-def _svg(width: float, height: float, title: str, parts: Iterable[Markup]) -> Markup:
-    head = Markup('<svg width="{0:.0f}" viewBox="0 0 {0:.0f} {1:.0f}" role="img" aria-label="{2}">').format(
-        width, height, title
-    )
-    return head + Markup("").join(parts) + Markup("</svg>")
+def _svg(width: float, height: float, title: str, parts: Iterable[str]) -> Markup:
+    """All parts are ours; the only texts of others, labels of points, are escaped where they are put in."""
+    head = f'<svg width="{width:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{title}">'
+    return Markup(head + "".join(parts) + "</svg>")

@@ -96,6 +96,9 @@ class Tally:
         return max(codes)
 
 
+_KEYS: Final = frozenset(each.name for each in fields(Record))
+
+
 def record_schema() -> dict[str, Any]:
     """JSON Schema of a line of results.jsonl."""
     from pydantic import TypeAdapter
@@ -105,8 +108,9 @@ def record_schema() -> dict[str, Any]:
 
 def read_record(line: Mapping[str, Any]) -> Record:
     """A line of results.jsonl as a record; keys of a newer version are passed over."""
-    known = {each.name for each in fields(Record)}
-    return Record(**{name: value for name, value in line.items() if name in known})
+    if not line.keys() <= _KEYS:
+        line = {name: value for name, value in line.items() if name in _KEYS}
+    return Record(**line)
 
 
 def _plain(value: Any) -> Any:

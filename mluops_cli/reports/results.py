@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -26,8 +27,14 @@ class JsonResults:
         self.impl = ""
         try:
             out.mkdir(parents=True, exist_ok=True)
+            self._lines: IO[str] = (out / RESULTS).open("a", encoding="utf-8", newline="\n")
+            fcntl.flock(self._lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
             (out / SUMMARY).unlink(missing_ok=True)
-            self._lines: IO[str] = (out / RESULTS).open("a" if resume else "w", encoding="utf-8", newline="\n")
+            if not resume:
+                self._lines.truncate(0)
+        except BlockingIOError:
+            self._lines.close()
+            raise InputError(f"another mluops run is writing to {out}") from None
         except OSError as error:
             raise UnavailableError(f"can't write results to {out}: {error.strerror}") from None
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
+from operator import attrgetter
 from typing import Any, Final
 
 from mluops_cli.reports.finished import FinishedRun, worst
 from mluops_cli.reports.record import Record
 from mluops_cli.reports.text import visible
 
-COLUMNS: Final = (
-    "case", "op", "suite", "impl", "status", "reason", "output", "criterion", "value", "threshold", "margin", "source",
+_NAMED: Final = ("case", "op", "suite", "impl", "status", "reason")
+_MEASURED: Final = ("name", "value", "threshold", "margin", "source")
+_FIGURES: Final = (
     "operator_status", "latency_us", "interface_us", "io_efficiency", "compute_efficiency", "workspace_bytes",
     "repeats", "bit_identical", "seconds", "place", "file", "repro",
 )  # fmt: skip
+COLUMNS: Final = (*_NAMED, "output", "criterion", *_MEASURED[1:], *_FIGURES)
+_named, _figures = attrgetter(*_NAMED), attrgetter(*_FIGURES)
 _FORMULA: Final = ("=", "+", "-", "@", "\t")
 
 
@@ -29,14 +33,11 @@ def csv_text(run: FinishedRun) -> str:
 
 def _row(record: Record) -> list[Any]:
     found = worst(record)
-    criterion = found.criterion if found else {}
-    own = {"output": found.output if found else None, "criterion": criterion.get("name")}
-    values = own | {name: criterion.get(name) for name in ("value", "threshold", "margin", "source")}
-    return [_cell(values[name] if name in values else getattr(record, name)) for name in COLUMNS]
+    measured = [found.output, *map(found.criterion.get, _MEASURED)] if found else [None] * (1 + len(_MEASURED))
+    values = (*_named(record), *measured, *_figures(record))
+    return [_cell(value) if isinstance(value, str) else value for value in values]
 
 
-def _cell(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
+def _cell(value: str) -> str:
     text = visible(value)
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from generators.contract import LARGE, Contract
@@ -47,6 +48,21 @@ class Feature(NamedTuple):
     right: int
 
 
+@dataclass(slots=True)
+class Case:
+    """A record with what its tensors say, looked at once: large reports ask many times."""
+
+    record: Record
+    legal: bool
+    right: bool
+    dtypes: tuple[str, ...]
+    layouts: tuple[str, ...]
+    ranks: tuple[int, ...]
+    has_zero: bool
+    is_large: bool
+    remainder: bool
+
+
 @dataclass(frozen=True)
 class OperatorReport:
     """All tables of one operator; contract is None for one we have none of."""
@@ -55,6 +71,11 @@ class OperatorReport:
     records: Sequence[Record]
     contract: Contract | None
     platform: str
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        """The records with what their tensors say."""
+        return [_case(record) for record in self.records]
 
     @property
     def category(self) -> str:
@@ -82,41 +103,38 @@ class OperatorReport:
         tensors = list(contract.tensors.values()) if contract else []
         zero = ", ".join(f"{size} = 0: {status}" for size, status in contract.zero_elements.items()) if contract else ""
         large = " or ".join(contract.large) if contract else ""
-        tested = {key: _words(_described(self.records, key)) for key in ("layout", "dtype")}
+        ranks = sorted({rank for case in self.cases for rank in case.ranks})
         return [
             Check("hardware", "", self.platform),
-            Check("layouts", _words(tensor.layout for tensor in tensors), tested["layout"]),
-            Check("multi-dimension", _words(str(len(tensor.dims)) for tensor in tensors), _words(self._ranks())),
-            Check("zero elements", zero, str(sum(map(_has_zero, self.records)))),
-            Check("dtypes", _words(dtype for tensor in tensors for dtype in tensor.dtypes), tested["dtype"]),
-            Check("size limits", f"2^31: {large}" if large else "", str(sum(map(_is_large, self.records)))),
+            Check("layouts", _words(t.layout for t in tensors), _words(w for case in self.cases for w in case.layouts)),
+            Check("multi-dimension", _words(str(len(tensor.dims)) for tensor in tensors), _words(map(str, ranks))),
+            Check("zero elements", zero, str(sum(case.has_zero for case in self.cases))),
+            Check(
+                "dtypes", _words(w for t in tensors for w in t.dtypes), _words(w for c in self.cases for w in c.dtypes)
+            ),
+            Check("size limits", f"2^31: {large}" if large else "", str(sum(case.is_large for case in self.cases))),
         ]
-
-    def _ranks(self) -> Iterator[str]:
-        return (str(len(each["dims"])) for record in self.records for each in record.tensors.values() if "dims" in each)
 
     def features(self) -> list[Feature]:
         """A row per kind of case."""
-        legal = [record for record in self.records if _legal(record)]
-        rows = [*_by_kind("dtypes", legal, "dtype"), *_by_kind("layouts", legal, "layout")]
-        for item, kind, test in _KINDS:
-            found = [record for record in legal if test(record)]
-            rows.append(Feature(item, kind, len(found), _right(found)))
-        repeated = [record for record in legal if record.bit_identical is not None]
+        legal = [case for case in self.cases if case.legal]
+        rows = [*_by_kind("dtypes", legal, lambda case: case.dtypes)]
+        rows += _by_kind("layouts", legal, lambda case: case.layouts)
+        rows += [_feature(item, kind, [case for case in legal if test(case)]) for item, kind, test in _KINDS]
+        repeated = [case.record for case in legal if case.record.bit_identical is not None]
         identical = sum(bool(record.bit_identical) for record in repeated)
         rows.append(Feature("stability", "bit-identical when repeated", len(repeated), identical))
-        rows.append(Feature("platforms", self.platform, len(self.records), _right(self.records)))
-        called = [record for record in legal if record.outputs]
-        rows.append(Feature("leaks", "nothing written outside the outputs", len(called), _right(called)))
+        rows.append(_feature("platforms", self.platform, self.cases))
+        rows.append(_feature("leaks", "nothing written outside the outputs", [c for c in legal if c.record.outputs]))
         return rows
 
     def checks(self) -> list[Record]:
         """The cases whose parameters the operator has to refuse."""
-        return [record for record in self.records if not _legal(record)]
+        return [case.record for case in self.cases if not case.legal]
 
     def performance(self) -> list[Record]:
         """The cases that were timed."""
-        timed = [record for record in self.records if record.latency_us is not None and _legal(record)]
+        timed = [case.record for case in self.cases if case.legal and case.record.latency_us is not None]
         rated = [r for r in timed if r.io_efficiency is not None or r.compute_efficiency is not None]
         return rated or [record for record in timed if record.suite == "network"]
 
@@ -143,7 +161,7 @@ def shapes(record: Record) -> str:
 
 def dtypes(record: Record) -> str:
     """The dtypes of the tensors, each once."""
-    return _words(_described([record], "dtype"))
+    return _words(_case(record).dtypes)
 
 
 def _accuracy(output: str, name: str, threshold: float | None, found: Sequence[Any]) -> Accuracy:
@@ -155,57 +173,43 @@ def _accuracy(output: str, name: str, threshold: float | None, found: Sequence[A
     return Accuracy(output, name, threshold, told, len(found), worst, passed)
 
 
-def _by_kind(item: str, records: Sequence[Record], key: str) -> Iterator[Feature]:
-    kinds: dict[str, list[Record]] = {}
-    for record in records:
-        for kind in dict.fromkeys(_described([record], key)):
-            kinds.setdefault(kind, []).append(record)
-    for kind, found in sorted(kinds.items()):
-        yield Feature(item, kind, len(found), _right(found))
+def _case(record: Record) -> Case:
+    tensors = record.tensors.values()
+    dims = [each["dims"] for each in tensors if each.get("dims")]
+    return Case(
+        record,
+        not record.expected_status or record.expected_status == [SUCCESS],
+        record.status in _RIGHT,
+        tuple(dict.fromkeys(str(each["dtype"]) for each in tensors if each.get("dtype"))),
+        tuple(dict.fromkeys(str(each["layout"]) for each in tensors if each.get("layout"))),
+        tuple(map(len, dims)),
+        any(0 in each for each in dims),
+        any(math.prod(each) >= LARGE for each in dims),
+        any(each[-1] % ALIGNMENT for each in dims),
+    )
 
 
-def _described(records: Iterable[Record], key: str) -> Iterator[str]:
-    return (str(each[key]) for record in records for each in record.tensors.values() if each.get(key))
+def _by_kind(item: str, cases: Sequence[Case], kinds_of: Callable[[Case], tuple[str, ...]]) -> Iterator[Feature]:
+    kinds: dict[str, list[Case]] = {}
+    for case in cases:
+        for kind in kinds_of(case):
+            kinds.setdefault(kind, []).append(case)
+    return (_feature(item, kind, found) for kind, found in sorted(kinds.items()))
+
+
+def _feature(item: str, kind: str, cases: Sequence[Case]) -> Feature:
+    return Feature(item, kind, len(cases), sum(case.right for case in cases))
 
 
 def _words(words: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(words))
 
 
-def _right(records: Iterable[Record]) -> int:
-    return sum(record.status in _RIGHT for record in records)
-
-
-def _legal(record: Record) -> bool:
-    return not record.expected_status or record.expected_status == [SUCCESS]
-
-
-def _dims(record: Record) -> list[list[int]]:
-    return [each["dims"] for each in record.tensors.values() if each.get("dims")]
-
-
-def _has_zero(record: Record) -> bool:
-    return any(0 in dims for dims in _dims(record))
-
-
-def _is_large(record: Record) -> bool:
-    return any(math.prod(dims) >= LARGE for dims in _dims(record))
-
-
-def _aligned(record: Record) -> bool:
-    dims = _dims(record)
-    return bool(dims) and all(each[-1] % ALIGNMENT == 0 for each in dims)
-
-
-def _remainder(record: Record) -> bool:
-    return any(each[-1] % ALIGNMENT for each in _dims(record))
-
-
-_KINDS: Final[tuple[tuple[str, str, Callable[[Record], bool]], ...]] = (
-    ("sizes", f"innermost size a multiple of {ALIGNMENT}", _aligned),
-    ("sizes", "innermost size with a remainder", _remainder),
-    ("sizes", "network scale", lambda record: record.suite == "network"),
-    ("sizes", "boundary", lambda record: record.suite == "boundary"),
-    ("zero elements", "a size of 0", _has_zero),
-    ("nan / inf", "inputs with NaN or Inf", lambda record: "nan" in record.suite or "inf" in record.suite),
+_KINDS: Final[tuple[tuple[str, str, Callable[[Case], bool]], ...]] = (
+    ("sizes", f"innermost size a multiple of {ALIGNMENT}", lambda case: bool(case.ranks) and not case.remainder),
+    ("sizes", "innermost size with a remainder", lambda case: case.remainder),
+    ("sizes", "network scale", lambda case: case.record.suite == "network"),
+    ("sizes", "boundary", lambda case: case.record.suite == "boundary"),
+    ("zero elements", "a size of 0", lambda case: case.has_zero),
+    ("nan / inf", "inputs with NaN or Inf", lambda case: "nan" in case.record.suite or "inf" in case.record.suite),
 )

@@ -24,14 +24,14 @@ def _escape(match: re.Match[str]) -> str:
 
 def visible(text: str) -> str:
     r"""The text with everything unseen as its escape (\x1b); lines stay lines."""
-    return _IN_TEXT.sub(_escape, text)
+    return text if text.isprintable() else _IN_TEXT.sub(_escape, text)
 
 
 def one_line(text: str, limit: int | None = None) -> str:
     r"""The text in one line, line feeds as \n, cut off after limit characters with a word on how many are left out."""
     if limit is not None and len(text) > limit:
         text = f"{text[:limit]} ... ({len(text) - limit} characters more)"
-    return _IN_LINE.sub(_escape, text)
+    return text if text.isprintable() else _IN_LINE.sub(_escape, text)
 
 
 def clipped(text: str, limit: int) -> str:

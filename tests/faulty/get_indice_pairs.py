@@ -69,7 +69,7 @@ class _Rulebook:
                 return BAD_PARAM
             if fault != "counts_of_nothing_not_written":
                 outputs["indice_num"][:] = 0
-            return {"status": SUCCESS, "num_act_out": 0}
+            return {"got": SUCCESS, "num_act_out": 0}
         if any(each is None for each in (*inputs.values(), *outputs.values())):
             return BAD_PARAM
         workspace = params["workspace"]
@@ -80,7 +80,7 @@ class _Rulebook:
         rows = len(outputs["out_indices"])
         if fault != "writes_nothing":
             rows = self.compute(inputs["indices"], params, outputs)
-        return {"status": SUCCESS, "num_act_out": rows + (fault == "num_act_out_one_too_many")}
+        return {"got": SUCCESS, "num_act_out": rows + (fault == "num_act_out_one_too_many")}
 
     def compute(self, indices, params, outputs):
         fault = self.fault
@@ -195,13 +195,13 @@ REASONS = {
     "out_indices_not_written": "out_indices",
     "num_act_out_one_too_many": "num_act_out",
     "counts_of_nothing_not_written": "indice_num",
-    "writes_nothing": "sentinel",
-    "accepts_transpose": "status",
-    "accepts_stride_and_dilation": "status",
-    "accepts_any_subm": "status",
-    "accepts_any_kernel": "status",
-    "refuses_zero_elements": "status",
-    "ignores_the_workspace": "status",
+    "writes_nothing": "diff3",
+    "accepts_transpose": "got",
+    "accepts_stride_and_dilation": "got",
+    "accepts_any_subm": "got",
+    "accepts_any_kernel": "got",
+    "refuses_zero_elements": "got",
+    "ignores_the_workspace": "got",
 }
 FAULTS = {name: (_Rulebook(name), reason) for name, reason in REASONS.items()}
 right = _Rulebook()

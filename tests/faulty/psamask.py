@@ -121,12 +121,12 @@ REASONS = {
     "batch_offset_lost": "diff3",
     "last_batch_lost": "diff3",
     "channel_tail_lost": "diff3",
-    "no_zero_fill": "sentinel",
-    "writes_nothing": "sentinel",
-    "accepts_null_handle": "status",
-    "accepts_any_layout": "status",
-    "accepts_any_psa_type": "status",
-    "refuses_zero_elements": "status",
+    "no_zero_fill": "diff3",
+    "writes_nothing": "diff3",
+    "accepts_null_handle": "got",
+    "accepts_any_layout": "got",
+    "accepts_any_psa_type": "got",
+    "refuses_zero_elements": "got",
 }
 FAULTS = {name: (partial(_psamask, fault=name), reason) for name, reason in REASONS.items()}
 right = partial(_psamask)

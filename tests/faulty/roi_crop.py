@@ -38,7 +38,7 @@ def _status(op, inputs, outputs, descriptors, handle, fault):
 
 def _corners(grid, B, H, W, fault):
     """Per corner: image, row, column (in range), weight, whether it is read."""
-    y, x = grid.reshape(-1, 2).T.astype(np.float32)
+    y, x = grid[..., :2].reshape(-1, 2).T.astype(np.float32)
     if fault == "xy_swapped":
         y, x = x, y
     with np.errstate(over="ignore"):
@@ -60,7 +60,7 @@ def _corners(grid, B, H, W, fault):
         wy, wx = 1 - wy, 1 - wx
     rois = len(grid)
     roi = np.repeat(np.arange(rois), grid.shape[1] * grid.shape[2])
-    image = roi % B if fault == "rois_interleaved" else roi // (rois // B)
+    image = roi % B if fault == "rois_interleaved" else (roi // (rois // B)).clip(0, B - 1)
     if fault == "batch_offset_lost":
         image = image * 0
     last_row, last_column = H - 1 - (fault == "last_row_lost"), W - 1 - (fault == "last_column_lost")
@@ -152,14 +152,14 @@ REASONS = {
     "nan_dropped": ("NaN", _BOTH),
     "last_bin_lost": ("diff1", _BOTH),
     "channel_tail_lost": ("diff1", _BOTH),
-    "bins_outside_not_stored": ("sentinel", _FORWARD),
-    "no_zero_fill": ("NaN", _BACKWARD),
+    "bins_outside_not_stored": ("diff1", _FORWARD),
+    "no_zero_fill": ("diff1", _BACKWARD),
     "adds_lost": ("diff1", _BACKWARD),
-    "writes_nothing": ("sentinel", _BOTH),
-    "accepts_any_layout": ("status", _BOTH),
-    "accepts_any_last_dim_of_grid": ("status", _BOTH),
-    "accepts_any_number_of_rois": ("status", _BOTH),
-    "accepts_zero_elements": ("status", _BOTH),
+    "writes_nothing": ("diff1", _BOTH),
+    "accepts_any_layout": ("got", _BOTH),
+    "accepts_any_last_dim_of_grid": ("got", _BOTH),
+    "accepts_any_number_of_rois": ("got", _BOTH),
+    "accepts_zero_elements": ("got", _BOTH),
 }
 FAULTS = {name: (partial(_roi_crop, fault=name), reason) for name, (reason, _) in REASONS.items()}
 OPERATORS = {name: operators for name, (_, operators) in REASONS.items()}

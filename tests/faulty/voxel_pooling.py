@@ -112,7 +112,7 @@ REASONS = {
     "batch_offset_lost": "diff1",
     "features_of_batch_0": "diff1",
     "nan_dropped": "NaN",
-    "no_zero_fill": "NaN",
+    "no_zero_fill": "diff1",
     "duplicates_lost": "diff1",
     "mean_instead_of_sum": "diff1",
     "channel_tail_lost": "diff1",
@@ -121,12 +121,12 @@ REASONS = {
     "memo_xy_swapped": "pos_memo",
     "memo_not_written": "pos_memo",
     "pos_memo_of_element_0": "pos_memo",
-    "writes_nothing": "sentinel",
-    "accepts_any_dtype": "status",
-    "accepts_any_memo_shape": "status",
-    "accepts_no_z": "status",
-    "accepts_zero_elements": "status",
-    "accepts_strides": "status",
+    "writes_nothing": "diff1",
+    "accepts_any_dtype": "got",
+    "accepts_any_memo_shape": "got",
+    "accepts_no_z": "got",
+    "accepts_zero_elements": "got",
+    "accepts_strides": "got",
 }
 FAULTS = {name: (partial(_pool, fault=name), reason) for name, reason in REASONS.items()}
 right = partial(_pool)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,11 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_help_is_quick() -> None:
     def seconds() -> float:
-        begin = time.perf_counter()
+        """Of the processor: what else runs on the machine doesn't count."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert mluops("--help").returncode == 0
-        return time.perf_counter() - begin
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
     assert min(seconds() for _ in range(7)) < 0.3
 

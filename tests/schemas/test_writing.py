@@ -115,11 +115,12 @@ def test_payloads_start_at_multiples_of_64_and_views_are_aligned(tmp_path: Path)
 
 
 def test_padding_does_not_pile_up(tmp_path: Path) -> None:
-    array = np.arange(5, dtype=np.float32)
-    write_case(tmp_path / "a.pb", make_node(5), [array], [])
-    for node in (read_case(tmp_path / "a.pb").node, proto.Node.FromString((tmp_path / "a.pb").read_bytes())):
-        write_case(tmp_path / "b.pb", node, [array], [])
-        assert (tmp_path / "b.pb").read_bytes() == (tmp_path / "a.pb").read_bytes()
+    first, second = np.arange(5, dtype=np.float32), np.arange(30, dtype=np.float32)
+    write_case(tmp_path / "a.pb", add_output(make_node(5), 30), [first], [second])
+    raw = (tmp_path / "a.pb").read_bytes()
+    for node in (read_case(tmp_path / "a.pb").node, proto.Node.FromString(raw)):
+        write_case(tmp_path / "b.pb", node, [first], [second])
+        assert (tmp_path / "b.pb").read_bytes() == raw
 
 
 def test_arrays_may_lie_anyhow_in_memory(tmp_path: Path) -> None:

@@ -142,9 +142,7 @@ def test_16_cubed_kernel_offsets_are_quick():
 
 
 def check(indices, **params):
-    OPERATOR.check_values(
-        {"indices": np.asarray(indices, np.int32)}, OPERATOR.contract.bind({}, settings_of(**params))
-    )
+    OPERATOR.check_values({"indices": np.asarray(indices, np.int32)}, OPERATOR.contract.bind({}, settings_of(**params)))
 
 
 def test_sites_twice_or_outside_are_refused_with_row_column_and_bound():

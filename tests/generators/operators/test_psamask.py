@@ -40,9 +40,7 @@ sizes = st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 6))
 masks = st.tuples(st.integers(1, 9), st.integers(1, 9))
 
 
-@pytest.mark.parametrize(
-    ("psa_type", "expected"), [(COLLECT, [[[2, 3], [4, 5]]]), (DISTRIBUTE, [[[2, 4], [3, 5]]])]
-)
+@pytest.mark.parametrize(("psa_type", "expected"), [(COLLECT, [[[2, 3], [4, 5]]]), (DISTRIBUTE, [[[2, 4], [3, 5]]])])
 def test_hand_checked_values(psa_type, expected):
     x = np.array([1, 2, 3, 4, 5, 6], np.float32).reshape(1, 1, 2, 3)
     np.testing.assert_array_equal(forward(x, psa_type=psa_type, h_mask=1, w_mask=3)[0], expected)

@@ -59,7 +59,17 @@ def one(image, y, x):
 
 @pytest.mark.parametrize(
     ("y", "x", "expected"),
-    [(-1, -1, 1), (-1, 1, 2), (1, -1, 3), (1, 1, 4), (0, 0, 2.5), (1, 0, 3.5), (0, 1, 3), (0, 1.5, 2.25), (0, -1.5, 1.5)],
+    [
+        (-1, -1, 1),
+        (-1, 1, 2),
+        (1, -1, 3),
+        (1, 1, 4),
+        (0, 0, 2.5),
+        (1, 0, 3.5),
+        (0, 1, 3),
+        (0, 1.5, 2.25),
+        (0, -1.5, 1.5),
+    ],
 )
 def test_hand_checked_values(y, x, expected):
     """(1, 0) and (0, 1) lie exactly on an edge: a public baseline that interchanges two corner checks is wrong there."""

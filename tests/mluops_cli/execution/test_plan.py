@@ -42,6 +42,18 @@ def test_a_file_reached_twice_runs_once(tmp_path: Path) -> None:
     assert ids(tmp_path, path, tmp_path / "sub", tmp_path / "link") == ["psamask_forward/general/one"]
 
 
+def test_what_a_run_keeps_in_its_out_folder_is_no_case(tmp_path: Path) -> None:
+    write_psamask(tmp_path, "one")
+    write_psamask(tmp_path / "results" / "failures", "kept")
+    write_psamask(tmp_path / "other" / "results", "two")
+    out = tmp_path / "results"
+    assert [case.id for case in plan_cases([tmp_path], out=out)] == [
+        "psamask_forward/general/one",
+        "psamask_forward/general/two",
+    ]
+    assert [case.id for case in plan_cases([out / "failures"], out=out)] == ["psamask_forward/general/kept"]
+
+
 def test_two_files_of_one_id_are_told_apart(tmp_path: Path) -> None:
     write_psamask(tmp_path / "a", "same")
     write_psamask(tmp_path / "b", "same")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shlex
@@ -209,6 +210,17 @@ def test_strict_fails_what_proves_nothing(tmp_path: Path, run: Any) -> None:
     assert run(tmp_path, "--impl", impl, "--strict").code == 1
 
 
+def test_a_success_with_nothing_to_compare_proves_nothing(tmp_path: Path, run: Any) -> None:
+    node = case_node("alien_op", suite="")
+    add_tensor(node.input, "in", (2,), layout="ARRAY")
+    add_tensor(node.output, "NULL", (2,), layout="ARRAY")
+    write_case(tmp_path / "case.pb", node, [np.ones(2, np.float32)], [None])
+    ran = run(tmp_path, "--impl", f"python:{PLUGIN}:idle")
+    assert ran.records["alien_op/external/case"]["reason"] == "nothing was compared"
+    assert ran.statuses == {"alien_op/external/case": "mistrusted"}
+    assert ran.code == 1
+
+
 def test_earlier_results_are_replaced_and_foreign_files_left(tmp_path: Path, run: Any) -> None:
     write_psamask(tmp_path / "a", "one")
     write_psamask(tmp_path / "b", "two")
@@ -229,6 +241,28 @@ def run_error(run: Any, folder: Path) -> str:
     except json.JSONDecodeError:  # the foreign file is no JSON, which is the point; say what the command said
         return "choose another --out"
     return str(ran.err)
+
+
+def test_two_runs_into_one_folder(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "case")
+    out = tmp_path / "out"
+    out.mkdir()
+    with (out / "results.jsonl").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        ran = run(tmp_path / "cases", "--impl", RIGHT)
+    assert ran.code == 2
+    assert "another mluops run is writing to" in ran.err
+
+
+def test_an_implementation_that_changes_the_folder(tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "impl.py").write_text(
+        "import os\ndef f(op, inputs, outputs, params):\n    os.chdir('/')\n    return 'NOT_SUPPORTED'\n"
+    )
+    for number in range(3):
+        write_psamask(tmp_path / "cases", f"case{number}")
+    monkeypatch.chdir(tmp_path)
+    ran = run("cases", "--impl", "python:impl.py:f", "-j", "1")
+    assert set(ran.statuses.values()) == {"skip"}
 
 
 def test_resume_goes_on_and_repairs(tmp_path: Path, run: Any) -> None:

@@ -175,6 +175,27 @@ def test_within_tolerance_is_not_wrong():
     assert found(b, b * np.float32(1.0001), ROUGH).wrong == np.count_nonzero(b != b * np.float32(1.0001))
 
 
+def test_small_values_next_to_large_ones_have_room():
+    b = np.full(1000, 10, np.float32)
+    b[::2] = 1e-6
+    m = b.copy()
+    m[::2] += 0.01  # 3e-3 of the typical magnitude, 5, is 0.015
+    m[7], m[8] = 11, 0.1
+    assert [element.at for element in found(b, m, ROUGH).first] == [(7,), (8,)]
+
+
+@pytest.mark.parametrize("criteria", [EXACT, ROUGH])
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_values_that_agree_without_being_finite_are_not_wrong(criteria, special):
+    b = data(100)
+    b[10:20] = special
+    m = b.copy()
+    m[50], m[12], m[60] = 9, 1, special
+    diagnosis = found(b, m, criteria)
+    assert [element.at for element in diagnosis.first] == [(12,), (50,), (60,)]
+    assert diagnosis.wrong == 3
+
+
 def test_nothing_to_say():
     b = data(4)
     assert diagnose(b, b.copy(), EXACT) is None

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import io
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from mluops_cli.execution.events import CaseFinished, Heartbeat, RunFinished, RunStarted
+from mluops_cli.reports import console as console_report
+from mluops_cli.reports.console import ROWS, ConsoleReport
+from mluops_cli.reports.record import Record, Status, Tally
+
+
+def record(number: int, status: Status = "pass", **more: Any) -> Record:
+    criterion = {"name": "diff1", "value": number * 1e-4, "threshold": 3e-3, "passed": status == "pass"}
+    outputs = {"out": {"criteria": [criterion]}}
+    return Record(f"op/general/case{number:05}", "op", "general", "f.pb", "x", status, outputs=outputs, **more)
+
+
+def shown(records: list[Record], *, not_run: int = 0, width: int = 60) -> str:
+    out = io.StringIO()
+    report = ConsoleReport(Console(file=out, width=width, force_terminal=False))
+    tally = Tally(Counter(each.status for each in records))
+    report(RunStarted("x", len(records), 1, Path("out")))
+    for each in records:
+        report(CaseFinished(each))
+    report(RunFinished(tally, tally.exit_code(), 1.5, not_run))
+    return out.getvalue()
+
+
+def test_a_row_per_case_with_its_worst_criterion() -> None:
+    text = shown([record(number) for number in range(3)], width=100)
+    assert "op/general/case00002  pass    out diff1 0.0002 <= 0.003" in text
+    assert text.endswith("3 cases in 1.5 s: 3 pass\n")
+
+
+def test_many_cases_are_summed_up_but_every_failure_is_named() -> None:
+    reason = "a reason that is much longer than the sixty columns of this console, and must stay in one line"
+    records = [record(number) for number in range(500)]
+    records[7::100] = [
+        record(number, "fail", reason=reason, repro=f"mluops run {number}.pb") for number in range(7, 500, 100)
+    ]
+    lines = shown(records).splitlines()
+    assert len(lines) < ROWS
+    assert sum("5 fail, 495 pass" in line for line in lines) == 2  # in the table and at the end
+    for number in range(7, 500, 100):
+        at = lines.index(f"FAIL op/general/case{number:05}: {reason}")
+        assert lines[at + 1] == f"  repro: mluops run {number}.pb"
+
+
+def test_a_failing_criterion_goes_before_every_passing_one() -> None:
+    assert "case00001  fail    out diff1 0.0001 > 0.003" in shown([record(1, "fail")], width=100)
+
+
+def test_hostile_texts_cannot_act_on_the_terminal() -> None:
+    text = shown([record(1, "fail", reason="\x1b[31m[bold]red\nFAIL forged\r\x07\ud800")])
+    (line,) = (line for line in text.splitlines() if line.startswith("FAIL"))
+    assert line.endswith(r"\x1b[31m[bold]red\nFAIL forged\r\x07\ud800")
+
+
+def test_cases_that_were_not_run_are_said() -> None:
+    assert "4 cases were not run" in shown([record(1)], not_run=4)
+
+
+def test_a_line_now_and_then_shows_that_it_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(console_report.time, "monotonic", lambda: now)
+    out = io.StringIO()
+    report = ConsoleReport(Console(file=out, width=60, force_terminal=False))
+    report(RunStarted("x", 9, 1, Path("out")))
+    for _ in range(100):
+        now += 1.0
+        report(Heartbeat((("op/general/slow", now - 100),), 2))
+    lines = out.getvalue().splitlines()[1:]
+    assert lines == [f"2 of 9 cases finished; running: op/general/slow ({seconds} s)" for seconds in (30, 60, 90)]

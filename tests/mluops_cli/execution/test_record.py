@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mluops_cli.reports.record import Record, Tally, read_record, record_schema
+
+STATUSES = ["pass", "fail", "error", "crash", "timeout", "skip", "empty", "mistrusted", "waived", "xpass"]
+
+
+@pytest.mark.parametrize(
+    ("records", "strict", "interrupted", "code"),
+    [
+        ([("pass", None)], False, False, 0),
+        ([("empty", None)], False, False, 0),
+        ([("pass", None), ("skip", None), ("mistrusted", None), ("waived", None)], False, False, 0),
+        ([("pass", None), ("mistrusted", None)], True, False, 1),
+        ([("pass", None), ("fail", None)], False, False, 1),
+        ([("pass", None), ("crash", None)], False, False, 1),
+        ([("pass", None), ("timeout", None)], False, False, 1),
+        ([("pass", None), ("xpass", None)], False, False, 1),
+        ([("pass", None), ("error", "implementation")], False, False, 1),
+        ([("pass", None), ("error", "case"), ("fail", None)], False, False, 2),
+        ([("pass", None), ("error", "tool"), ("error", "case")], False, False, 3),
+        ([("pass", None), ("error", "tool")], False, True, 130),
+        ([("skip", None)], False, False, 1),
+        ([("mistrusted", None)], False, False, 1),
+        ([], False, False, 1),
+    ],
+)
+def test_exit_codes(records: list[tuple[str, str | None]], strict: bool, interrupted: bool, code: int) -> None:
+    tally = Tally()
+    for status, blame in records:
+        tally.add(status, blame)
+    assert tally.exit_code(strict=strict, interrupted=interrupted) == code
+
+
+def test_nan_and_inf_are_null_and_half_surrogates_escaped() -> None:
+    outputs = {"y": {"criteria": [{"value": float("nan"), "threshold": float("inf")}]}}
+    record = Record("a/b/c", "a", "b", "f", "x", "fail", reason="\ud800 é", outputs=outputs)
+    line = json.dumps(record.as_json(), allow_nan=False, ensure_ascii=False).encode()
+    read = read_record(json.loads(line) | {"of_a_newer_version": 1})
+    assert read.outputs == {"y": {"criteria": [{"value": None, "threshold": None}]}}
+    assert read.reason == "\\ud800 é"
+
+
+def test_schema_names_the_status_words() -> None:
+    schema = record_schema()
+    assert sorted(schema["properties"]["status"]["enum"]) == sorted(STATUSES)
+    assert {"case", "op", "suite", "file", "impl", "status"} == set(schema["required"])

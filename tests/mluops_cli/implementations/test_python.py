@@ -1,0 +1,241 @@
+"""The adapter for callables: what they are given, what their answers mean, what can't be shown to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mluops_cli.implementations.base import Call, CannotShow, Outcome, OutOfBounds
+from mluops_cli.implementations.python import CallableKernel
+from schemas.descriptor import Descriptor
+from schemas.errors import InputError
+
+ROOM = 40  # bytes of workspace the callables here ask for
+
+
+def make_call(op: str = "alien_op", faults: tuple[str, ...] = (), **changes: Any) -> Call:
+    x, y = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    x.flags.writeable = False
+    described = {"x": Descriptor("ARRAY", "float", (2, 3)), "y": Descriptor("ARRAY", "float", (2, 3))}
+    values: dict[str, Any] = {
+        "op": op,
+        "inputs": {"x": x},
+        "outputs": {"y": y},
+        "params": {"k": 3, "pad": [1, 2]},
+        "descriptors": described,
+        "faults": faults,
+    }
+    return Call(**(values | changes))
+
+
+def psamask_call(faults: tuple[str, ...] = (), **descriptors: Any) -> Call:
+    """A legal call of an operator with a contract, but for the given descriptors and faults."""
+    x, y = np.ones((1, 2, 3, 9), np.float32), np.zeros((1, 2, 3, 6), np.float32)
+    described: dict[str, Any] = {
+        "x": Descriptor("NHWC", "float", (1, 2, 3, 9)),
+        "y": Descriptor("NHWC", "float", (1, 2, 3, 6)),
+    }
+    params = {"psa_type": 0, "h_mask": 3, "w_mask": 3}
+    return Call("psamask_forward", {"x": x}, {"y": y}, params, described | descriptors, faults)
+
+
+def test_a_plain_function_gets_the_four() -> None:
+    seen: list[Any] = []
+
+    def kernel(op: str, inputs: Any, outputs: Any, params: Any) -> None:
+        seen.extend((op, inputs["x"].flags.writeable, params))
+        outputs["y"][...] = inputs["x"]
+
+    call = make_call()
+    outcome = CallableKernel(kernel)(call)
+    assert seen == ["alien_op", False, {"k": 3, "pad": [1, 2]}]
+    assert (call.outputs["y"] == 1).all()  # type: ignore[union-attr]
+    assert outcome.status == "SUCCESS"
+    assert outcome.latency_us is not None
+    assert outcome.latency_us > 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "scalars"),
+    [
+        (None, "SUCCESS", {}),
+        (0, "SUCCESS", {}),
+        (3, "BAD_PARAM", {}),
+        (np.int64(7), "NOT_SUPPORTED", {}),
+        ("SUCCESS", "SUCCESS", {}),
+        ("MLUOP_STATUS_BAD_PARAM", "BAD_PARAM", {}),
+        ({}, "SUCCESS", {}),
+        ({"num_act_out": np.int32(5)}, "SUCCESS", {"num_act_out": 5}),
+        ({"status": 3, "num_act_out": 0}, "BAD_PARAM", {"num_act_out": 0}),
+    ],
+)
+def test_answers(answer: Any, status: str, scalars: dict[str, int]) -> None:
+    outcome = CallableKernel(lambda op, inputs, outputs, params: answer)(make_call())
+    assert (outcome.status, outcome.scalars) == (status, scalars)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (True, TypeError),
+        (1.5, TypeError),
+        ([0], TypeError),
+        (9, InputError),
+        ("FINE", InputError),
+        ({"n": 1.5}, TypeError),
+    ],
+)
+def test_answers_that_are_none(answer: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        CallableKernel(lambda op, inputs, outputs, params: answer)(make_call())
+
+
+class Full:
+    """Takes everything there is; SUCCESS unless something is withheld."""
+
+    def __init__(self) -> None:
+        self.params: Any = None
+        self.asked = 0
+
+    def __call__(self, op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any, handle: Any) -> int:
+        self.params = params
+        whole = all((handle, *descriptors.values())) and inputs["x"] is not None
+        workspace = params["workspace"]
+        return 0 if whole and workspace is not None and workspace.nbytes >= ROOM else 3
+
+    def workspace_size(self, op: str, inputs: Any, outputs: Any, params: Any, size: Any) -> int:
+        self.asked += 1
+        if size is None:
+            return 3
+        size[0] = ROOM
+        return 0
+
+
+def test_workspace_of_the_size_it_asks_for() -> None:
+    kernel = Full()
+    outcome = CallableKernel(kernel)(make_call())
+    assert (outcome.status, outcome.workspace_bytes) == ("SUCCESS", ROOM)
+    workspace = kernel.params["workspace"]
+    assert (workspace.dtype, workspace.nbytes, workspace.flags.writeable) == (np.uint8, ROOM, True)
+
+
+@pytest.mark.parametrize(
+    "fault", ["null_handle", "null_workspace_size", "workspace:null", "workspace:short", "null_descriptor:x"]
+)
+def test_every_fault_can_be_shown_to_one_that_looks(fault: str) -> None:
+    changes = {"descriptors": {"x": None, "y": None}} if fault.startswith("null_descriptor") else {}
+    assert CallableKernel(Full())(make_call(faults=(fault,), **changes)).status == "BAD_PARAM"
+
+
+def test_workspace_size_is_asked_only_of_whole_calls() -> None:
+    kernel = Full()
+    adapted = CallableKernel(kernel)
+    assert adapted(make_call(inputs={"x": None})).status == "BAD_PARAM"
+    adapted(psamask_call(x=Descriptor("NHWC", "half", (1, 2, 3, 9))))
+    assert kernel.asked == 0
+    # What it is given instead is enough: its status must not come from a missing workspace.
+    assert kernel.params["workspace"].nbytes >= ROOM
+    adapted(psamask_call())
+    assert kernel.asked == 1
+
+
+def plain(op: str, inputs: Any, outputs: Any, params: Any) -> None:
+    """Takes no keyword of ours."""
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (psamask_call(("null_handle",)), "no keyword 'handle'"),
+        (psamask_call(("null_descriptor:x",), x=None), "no keyword 'descriptors'"),
+        (psamask_call(x=Descriptor("NCHW", "float", (1, 2, 3, 9))), "layout NCHW"),
+        (psamask_call(x=Descriptor("NHWC", "float", (1, 2, 3, 9), (108, 54, 18, 2))), "strided"),
+        (psamask_call(("workspace:null",)), "no workspace_size"),
+        (psamask_call(("workspace:short",)), "no workspace_size"),
+        (psamask_call(("null_workspace_size",)), "no workspace_size that takes the keyword 'size'"),
+    ],
+)
+def test_what_cannot_be_shown_is_a_skip(call: Call, reason: str) -> None:
+    with pytest.raises(CannotShow, match=reason):
+        CallableKernel(plain)(call)
+
+
+def test_a_large_tensor_is_no_null_pointer() -> None:
+    sizes = (1, 40000, 40000, 9)
+    call = psamask_call(
+        x=Descriptor("NHWC", "float", sizes), y=Descriptor("NHWC", "float", (1, 40000, 40000, 40000**2))
+    )
+    with pytest.raises(CannotShow, match="elements"):
+        CallableKernel(plain)(call)
+
+
+def test_what_arrays_show_needs_no_descriptors() -> None:
+    seen: list[Any] = []
+
+    def kernel(op: str, inputs: Any, outputs: Any, params: Any) -> str:
+        seen.append(inputs["x"])
+        return "BAD_PARAM"
+
+    adapted = CallableKernel(kernel)
+    assert adapted(psamask_call(x=Descriptor("NHWC", "half", (1, 2, 3, 9)))).status == "BAD_PARAM"
+    null = psamask_call(("null_pointer:x",))
+    withheld = Call(null.op, {"x": None}, null.outputs, null.params, null.descriptors, null.faults)
+    assert adapted(withheld).status == "BAD_PARAM"
+    assert seen[-1] is None
+
+
+def test_descriptors_as_attributes_and_items() -> None:
+    def kernel(op: str, inputs: Any, outputs: Any, params: Any, *, descriptors: Any = None) -> int:
+        x = descriptors["x"]
+        assert (x.layout, x["dtype"], x.dims, x["strides"]) == ("ARRAY", "float", (2, 3), None)
+        return 0
+
+    assert CallableKernel(kernel)(make_call()).status == "SUCCESS"
+
+
+def test_keywords_of_all_kinds() -> None:
+    def kernel(op: str, inputs: Any, outputs: Any, params: Any, **more: Any) -> dict[str, int]:
+        return dict.fromkeys(more, 1)
+
+    assert CallableKernel(kernel)(make_call()).scalars == {"descriptors": 1, "handle": 1}
+
+
+def test_a_plain_workspace_size_and_one_on_a_function() -> None:
+    def kernel(op: str, inputs: Any, outputs: Any, params: Any) -> None:
+        params["workspace"][...] = 1
+
+    kernel.workspace_size = lambda op, inputs, outputs, params: inputs["x"].nbytes  # type: ignore[attr-defined]
+    assert CallableKernel(kernel)(make_call()).workspace_bytes == 24
+    kernel.workspace_size = lambda op, inputs, outputs, params: -1  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="expected 0 or more"):
+        CallableKernel(kernel)(make_call())
+    kernel.workspace_size = lambda op, inputs, outputs, params: 0  # type: ignore[attr-defined]
+    with pytest.raises(CannotShow, match="0 bytes"):
+        CallableKernel(kernel)(make_call(faults=("workspace:short",)))
+
+
+def test_writing_behind_the_workspace_is_seen() -> None:
+    def kernel(op: str, inputs: Any, outputs: Any, params: Any) -> None:
+        workspace = params["workspace"]
+        np.lib.stride_tricks.as_strided(workspace, (workspace.nbytes + 1,))[-1] = 0
+
+    kernel.workspace_size = lambda op, inputs, outputs, params: 10  # type: ignore[attr-defined]
+    with pytest.raises(OutOfBounds, match="workspace: written out of bounds, 0 bytes behind the end"):
+        CallableKernel(kernel)(make_call())
+
+
+def test_a_refused_workspace_is_the_status_of_the_call() -> None:
+    def never(op: str, inputs: Any, outputs: Any, params: Any) -> None:
+        raise AssertionError
+
+    never.workspace_size = lambda op, inputs, outputs, params, size: "NOT_SUPPORTED"  # type: ignore[attr-defined]
+    outcome: Outcome = CallableKernel(never)(make_call())
+    assert outcome.status == "NOT_SUPPORTED"
+
+
+def test_a_builtin_without_a_signature_is_called_plainly() -> None:
+    target: Callable[..., Any] = dict.fromkeys  # has no readable signature for our keywords
+    assert CallableKernel(target).keywords == ()

@@ -1,0 +1,47 @@
+"""`mluops doctor`: says what is there, and fails where something is missing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.mluops_cli.conftest import Cli
+
+
+def test_a_sound_machine_is_code_0_and_versions_are_told(cli: Cli) -> None:
+    ran = cli("doctor")
+    assert ran.code == 0, ran.out
+    rows = {tuple(line.split()[:2]): line for line in ran.out.splitlines()}
+    assert rows["ok", "numpy"].endswith(np.__version__)
+    for what in ("python", "cores", "memory", "disk", "protobuf", "BLAS", "operators"):
+        assert ("ok", what) in rows
+
+
+@pytest.mark.parametrize(
+    ("requirement", "line"),
+    [
+        ("numpy>=99.1", "MISSING  numpy"),
+        ("no-such-package>=1.0", "MISSING  no-such-package"),
+    ],
+)
+def test_a_package_that_is_missing_or_too_old_is_code_3(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, requirement: str, line: str
+) -> None:
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: [requirement, "torch>=2.1; extra == 'torch'"])
+    ran = cli("doctor")
+    assert ran.code == 3
+    assert line in ran.out
+
+
+def test_a_part_that_does_not_load_is_code_3(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from schemas import proto
+
+    proto.pool.cache_clear()
+    monkeypatch.setattr(proto, "DESCRIPTOR", tmp_path / "lost.desc")
+    ran = cli("doctor")
+    monkeypatch.undo()
+    assert ran.code == 3
+    assert "lost.desc" in ran.out
