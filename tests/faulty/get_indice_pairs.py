@@ -69,7 +69,7 @@ class _Rulebook:
                 return BAD_PARAM
             if fault != "counts_of_nothing_not_written":
                 outputs["indice_num"][:] = 0
-            return {"got": SUCCESS, "num_act_out": 0}
+            return {"status": SUCCESS, "num_act_out": 0}
         if any(each is None for each in (*inputs.values(), *outputs.values())):
             return BAD_PARAM
         workspace = params["workspace"]
@@ -80,7 +80,7 @@ class _Rulebook:
         rows = len(outputs["out_indices"])
         if fault != "writes_nothing":
             rows = self.compute(inputs["indices"], params, outputs)
-        return {"got": SUCCESS, "num_act_out": rows + (fault == "num_act_out_one_too_many")}
+        return {"status": SUCCESS, "num_act_out": rows + (fault == "num_act_out_one_too_many")}
 
     def compute(self, indices, params, outputs):
         fault = self.fault

@@ -41,8 +41,6 @@ def _pool(op, inputs, outputs, params, descriptors, handle, fault=""):
     features, output, memo = inputs["input_features"], outputs["output_features"], outputs["pos_memo"]
     B, N, C = features.shape
     X, Y, Z = params["num_voxel_x"], params["num_voxel_y"], params["num_voxel_z"]
-    if fault == "pos_memo_of_element_0":
-        memo[:] = memo[0, 0]
     x, y, z = np.moveaxis(inputs["geom_xyz"], -1, 0)
     if fault == "bounds_swapped":
         X, Y = Y, X
@@ -94,6 +92,8 @@ def _pool(op, inputs, outputs, params, descriptors, handle, fault=""):
         positions = (b, x, y)
     if fault != "memo_not_written":
         memo[b, n] = np.stack(positions, axis=-1)
+    if fault == "pos_memo_of_element_0":  # "the initial value", read from where another core has written
+        memo[~inside] = memo[0, 0]
     return SUCCESS
 
 

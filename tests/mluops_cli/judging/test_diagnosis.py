@@ -232,3 +232,9 @@ def test_every_dtype_and_strided_outputs(dtype):
     m[39, 29] = 1 if b[39, 29] == 0 else 0
     diagnosis = found(b, m)
     assert (diagnosis.wrong, diagnosis.first[0].at) == (1, (39, 29))
+
+
+def test_data_that_fit_half_anyway_are_not_called_rounded():
+    rng = np.random.default_rng(4)
+    b, m = (rng.integers(1, 100, (30, 40)).astype(np.float32) for _ in range(2))
+    assert words(found(b, m)) == []

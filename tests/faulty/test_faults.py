@@ -1,0 +1,134 @@
+"""The small suites catch every faulty implementation, for the right reason, and let the right ones pass."""
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from generators.operator import operators
+from mluops_cli.execution.case_run import run_case
+from mluops_cli.implementations.python import Python
+
+SUITES = ("boundary", "general", "nan_inf", "zero_element", "invalid")
+MODULES = {
+    "masked_im2col_forward": "masked_im2col",
+    "psamask_forward": "psamask",
+    "psamask_backward": "psamask",
+    "roi_crop_forward": "roi_crop",
+    "roi_crop_backward": "roi_crop",
+    "voxel_pooling_forward": "voxel_pooling",
+    "get_indice_pairs": "get_indice_pairs",
+}
+NOT_A_FAULT = ("pass", "empty", "skip")
+
+
+def plugin(op):
+    return importlib.import_module(f"tests.faulty.{MODULES[op]}")
+
+
+def faults(op):
+    """The faults that can be planted in this operator."""
+    module = plugin(op)
+    return [name for name in module.FAULTS if op in getattr(module, "OPERATORS", {}).get(name, MODULES)]
+
+
+def mluops(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "mluops_cli", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="session")
+def cases(tmp_path_factory, worker_id="master"):
+    """op -> the files of its small suites, generated once for all tests and test workers."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in __import__("os").environ:
+        shared = shared.parent
+
+    def files(op):
+        folder, done = shared / "faults" / op, shared / f"faults_{op}.done"
+        with FileLock(shared / f"faults_{op}.lock"):
+            if not done.exists():
+                result = mluops("gen", op, "--suite", ",".join(SUITES), "--out", folder, "-j", 1)
+                assert result.returncode == 0, result.stderr
+                done.touch()
+        return sorted(folder.rglob("*.pb"))
+
+    return files
+
+
+def run_all(files, op, name, until=lambda result: False):
+    """Case -> result of the plug-in's implementation of that name, up to the first result that satisfies until."""
+    implementation = Python(f"{Path(__file__).parent / MODULES[op]}.py:{name}")
+    results = {}
+    for file in files:
+        results[f"{file.parent.name}/{file.stem}"] = result = run_case({"file": str(file), "noted": None}, implementation, 1)
+        if until(result):
+            break
+    return results
+
+
+def test_every_operator_has_faults():
+    assert set(MODULES) == set(operators())
+    assert all(len(faults(op)) >= 12 for op in MODULES)
+
+
+@pytest.mark.parametrize("op", MODULES)
+def test_the_right_one_passes_everything(cases, op):
+    results = run_all(cases(op), op, "right")
+    allowed = {"pass", "empty"}
+    if op == "get_indice_pairs":
+        allowed = {"pass"}  # counts are compared even where no site is given
+    assert {case: result for case, result in results.items() if result["status"] not in allowed} == {}
+
+
+@pytest.mark.parametrize(("op", "name"), [(op, name) for op in MODULES for name in faults(op)])
+def test_a_fault_is_caught_for_the_right_reason(cases, op, name):
+    word = plugin(op).FAULTS[name][1]
+    results = run_all(cases(op), op, name, until=lambda each: each["status"] == "fail" and word in each["reason"])
+    *_, last = results.values()
+    assert last["status"] == "fail", f"{name} is not caught by {len(results)} cases"
+    assert word in last["reason"]
+
+
+@pytest.mark.parametrize("op", MODULES)
+def test_one_that_writes_nothing_fails_every_non_empty_case(cases, op):
+    results = run_all(cases(op), op, "writes_nothing")
+    passed = {case for case, result in results.items() if result["status"] in NOT_A_FAULT}
+    assert {case for case in passed if not case.startswith(("invalid", "zero_element"))} == set()
+
+
+@pytest.mark.parametrize("op", MODULES)
+def test_every_boundary_case_catches_a_fault(cases, op):
+    """A case that catches nothing would be ballast."""
+    idle = [file for file in cases(op) if file.parent.name == "boundary"]
+    for name in [name for name in faults(op) if name != "writes_nothing"]:
+        caught = {case for case, result in run_all(idle, op, name).items() if result["status"] not in NOT_A_FAULT}
+        idle = [file for file in idle if f"boundary/{file.stem}" not in caught]
+        if not idle:
+            return
+    assert idle == []
+
+
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [("psamask_forward", "modes_swapped"), ("masked_im2col_forward", "nan_dropped"), ("get_indice_pairs", "batch_lost")],
+)
+def test_end_to_end(cases, tmp_path, op, name):
+    """Through the command line: the right one ends with 0, a faulty one with 1 and a line that reproduces it."""
+    folder, file = cases(op)[0].parent.parent, Path(__file__).parent / f"{MODULES[op]}.py"
+    suites = ("--suite", "boundary,nan_inf", "-j", 1)
+    right = mluops("run", folder, "--impl", f"python:{file}:right", "--out", tmp_path / "right", *suites)
+    assert right.returncode == 0, right.stdout + right.stderr
+    faulty = mluops("run", folder, "--impl", f"python:{file}:{name}", "--out", tmp_path / "faulty", *suites)
+    assert faulty.returncode == 1, faulty.stdout + faulty.stderr
+    records = [json.loads(line) for line in (tmp_path / "faulty" / "results.jsonl").read_text().splitlines()]
+    word = plugin(op).FAULTS[name][1]
+    assert any(record["status"] == "fail" and word in record["reason"] for record in records)
+    failed = next(record for record in records if record["status"] == "fail")
+    assert re.search(r"mluops run", failed["repro"])

@@ -1,0 +1,46 @@
+"""The criteria of EVALUATION.md written naively, and short ways to ask the judge for its figures."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from mluops_cli.judging.criteria import compare
+from schemas.criteria import Criterion
+
+SUMS = ("diff1", "diff2", "diff3", "diff3_1", "diff3_2")
+FLOORS = {"float": 1e-6, "half": 1e-4, "bfloat16": 1e-4, "float8_e4m3fn": 1e-4, "float8_e5m2": 1e-4}
+
+
+def criteria(*names, threshold=1e300):
+    return [Criterion(name, threshold, "test") for name in names]
+
+
+def values(baseline, output, names=SUMS, dtype="float", **options):
+    return {
+        (result.name, result.part): result.value
+        for result in compare(baseline, output, criteria(*names), dtype, **options).criteria
+    }
+
+
+def naive(baseline, output, floor):
+    """EVALUATION.md's table in exact fractions, element by element; for finite values."""
+    b = [Fraction(x) for x in baseline]
+    m = [Fraction(x) for x in output]
+    d = [abs(y - x) for x, y in zip(b, m, strict=True)]
+    e = Fraction(1e-9)
+    ratios = [0 if y == x == 0 else r / (abs(x) + e) if abs(x) > floor else r for x, y, r in zip(b, m, d, strict=True)]
+    return {
+        "diff1": float(sum(d) / (sum(map(abs, b)) + e)),
+        "diff2": math.sqrt(sum(r * r for r in d) / (sum(x * x for x in b) + e)),
+        "diff3": float(max(ratios)),
+        "diff3_1": float(max((r / abs(x) for x, r in zip(b, d, strict=True) if x), default=0)),
+        "diff3_2": float(max(d)),
+    }
+
+
+def exact(array):
+    """Python numbers equal to the array's."""
+    if array.dtype.kind in "iub":
+        return [int(x) for x in array.ravel()]
+    return [float(x) for x in array.ravel()]

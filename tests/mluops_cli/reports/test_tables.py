@@ -1,0 +1,157 @@
+"""CSV and Markdown: the tables, their figures, and what hostile texts do to them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mluops_cli.reports.finished import FinishedRun, read_run
+from mluops_cli.reports.html import TEMPLATES
+from mluops_cli.reports.markdown import code, markdown_text, plain, step_summary
+from mluops_cli.reports.table import csv_text
+from mluops_cli.reports.teamreport import operator_reports
+from mluops_cli.reports.words import ZH, translator
+from schemas.errors import InputError
+from tests.mluops_cli.reports.sample import hostile_records, mixed_records, record, write_run
+
+
+def run_of(tmp_path: Path, records: list[dict[str, Any]], **summary: Any) -> FinishedRun:
+    return read_run(write_run(tmp_path, records, **summary))
+
+
+def tensors(*dims: list[int], dtype: str = "float", layout: str = "NHWC") -> dict[str, Any]:
+    return {f"t{n}": {"role": "input", "dtype": dtype, "layout": layout, "dims": each} for n, each in enumerate(dims)}
+
+
+def test_csv_has_a_row_per_case_and_no_formulas(tmp_path: Path) -> None:
+    written = [record("op/general/a", "fail", reason="=1+1"), record("op/general/b"), record("op/general/c", "crash")]
+    rows = list(csv.DictReader(io.StringIO(csv_text(run_of(tmp_path, written)))))
+    assert [row["case"] for row in rows] == ["op/general/a", "op/general/b", "op/general/c"]
+    first = rows[0]
+    assert first["reason"] == "'=1+1"
+    assert (first["output"], first["criterion"], first["value"], first["threshold"]) == ("y", "diff1", "0.5", "0.003")
+    assert (first["latency_us"], first["workspace_bytes"], first["place"]) == ("120.5", "1024", "cases/op.yaml:12")
+    assert rows[2]["criterion"] == ""
+
+
+def test_csv_of_hostile_texts_keeps_its_rows(tmp_path: Path) -> None:
+    text = csv_text(run_of(tmp_path, hostile_records()))
+    text.encode()
+    rows = list(csv.reader(io.StringIO(text)))
+    assert len(rows) == len(hostile_records()) + 1
+    assert {len(row) for row in rows} == {24}
+    assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row)
+
+
+def test_accuracy_rows_tell_threshold_source_and_worst_value(tmp_path: Path) -> None:
+    written = [record("psamask_forward/general/a"), record("psamask_forward/general/b", "fail")]
+    (report,) = operator_reports(run_of(tmp_path, written))
+    (row,) = report.accuracy()
+    assert row == ("y", "diff1", 0.003, "category composite", 2, 0.5, 1)
+    assert report.category == "pure_io"
+
+
+def test_features_count_cases_and_right_ones(tmp_path: Path) -> None:
+    written = [
+        record("psamask_forward/network/a", tensors=tensors([2, 128]), bit_identical=True, repeats=3),
+        record("psamask_forward/boundary/b", "fail", tensors=tensors([2, 65]), bit_identical=False, repeats=3),
+        record("psamask_forward/zero_element/c", "empty", tensors=tensors([0, 64], dtype="half")),
+        record("psamask_forward/nan_inf/d", tensors=tensors([4, 64])),
+        record("psamask_forward/invalid/e", expected_status=["BAD_PARAM"], tensors=tensors([2, 2**31])),
+    ]
+    (report,) = operator_reports(run_of(tmp_path, written))
+    rows = {(row.item, row.kind): (row.cases, row.right) for row in report.features()}
+    assert rows["dtypes", "float"] == (3, 2)
+    assert rows["dtypes", "half"] == (1, 1)
+    assert rows["layouts", "NHWC"] == (4, 3)
+    assert rows["sizes", "innermost size a multiple of 64"] == (3, 3)
+    assert rows["sizes", "innermost size with a remainder"] == (1, 0)
+    assert rows["sizes", "network scale"] == (1, 1)
+    assert rows["zero elements", "a size of 0"] == (1, 1)
+    assert rows["nan / inf", "inputs with NaN or Inf"] == (1, 1)
+    assert rows["stability", "bit-identical when repeated"] == (2, 1)
+    assert [each.case for each in report.checks()] == ["psamask_forward/invalid/e"]
+    checklist = {row.item: row for row in report.checklist()}
+    assert checklist["dtypes"][1:] == ("float", "float, half")
+    assert checklist["size limits"].tested == "1"
+    assert checklist["zero elements"] == ("zero elements", "N = 0: SUCCESS, H = 0: SUCCESS, W = 0: SUCCESS", "1")
+
+
+def test_the_report_has_every_table_and_every_failure(tmp_path: Path) -> None:
+    written = mixed_records()
+    written.append(record("psamask_forward/invalid/h_mask_0", expected_status=["BAD_PARAM"], operator_status="BAD_PARAM"))
+    text = markdown_text(run_of(tmp_path, written))
+    summary = text[: text.index("## Results")]
+    assert "**Failed.** 301 of 308 cases passed on `tiled`. 1 waived. 1 mistrusted. 5 failed:" in summary
+    for case in ("psamask_forward/boundary/tail_1", "roi_crop_forward/network/large", "roi_crop_backward/general/endless"):
+        assert f"`{case}`" in summary
+    assert "| `invalid/h_mask_0` | BAD_PARAM | BAD_PARAM | pass |" in text
+    assert "| psamask_forward | 120.5 | - | 45.0% | 20.0% | 1024 | float | `[2,50,64] -> [2,50,64]` |" in text
+    for title in ("Accuracy standard", "Checklist", "Feature tests", "Parameter checks", "Performance"):
+        assert text.count(f"### {title}") == 7
+    assert "| hardware |  | linux-x86\\_64 |" in text or "| hardware |  | linux-x86_64 |" in text
+
+
+def test_tables_have_as_many_cells_as_their_head(tmp_path: Path) -> None:
+    for text in (markdown_text(run_of(tmp_path, hostile_records())), step_summary(read_run(tmp_path), 900_000)):
+        text.encode()
+        width = None
+        for line in text.split("\n"):
+            cells = len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) if line.startswith("|") else None
+            assert cells is None or width is None or cells == width, line
+            width = cells
+
+
+def test_hostile_texts_are_no_markdown_and_no_html(tmp_path: Path) -> None:
+    assert plain("<b> [x](y) | `c`\n# h & **z**") == "&lt;b&gt; \\[x\\](y) \\| \\`c\\`\\n\\# h \\& \\*\\*z\\*\\*"
+    assert code("a`b``c") == "```a`b``c```"
+    assert code("`x|") == "`` `x\\| ``"
+    text = markdown_text(run_of(tmp_path, hostile_records()))
+    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
+    assert "<script" not in outside
+    assert "](javascript" not in outside.replace("\\](javascript", "")
+
+
+def test_every_word_of_the_templates_is_translated() -> None:
+    said = set()
+    for path in TEMPLATES.glob("*.md.j2"):
+        said |= set(re.findall(r't\("([^"]+)"', path.read_text(encoding="utf-8")))
+    assert said
+    assert said - ZH.keys() == set()
+
+
+def test_chinese(tmp_path: Path) -> None:
+    text = markdown_text(run_of(tmp_path, mixed_records()), "zh")
+    for words in ("# 测试报告", "## 总结", "### 精度验收标准", "### 功能测试", "### 参数检查", "### 性能测试", "用例"):
+        assert words in text
+    assert "300 个" in text
+    english = set(re.findall(r"^#+ .*", text, re.M)) - {f"## {op}" for op in read_run(tmp_path).by_operator}
+    assert not [line for line in english if re.search("[a-z]{4}", line) and "tiled" not in line]
+    with pytest.raises(InputError, match="unknown language 'fr'"):
+        translator("fr")
+
+
+def test_a_run_cut_off_says_so(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [record("op/general/a")], not_run=7, interrupted=True)
+    assert run.verdict == "incomplete"
+    assert "**Incomplete.**" in markdown_text(run)
+    assert "7 cases were not run" in markdown_text(run)
+
+
+def test_nothing_validated_is_no_pass(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [record("op/general/a", "skip")])
+    assert run.verdict == "fail"
+    assert "Nothing was validated." in markdown_text(run)
+
+
+def test_the_step_summary_keeps_its_limit(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [record(f"op/general/{n}", "fail", reason="é" * 200) for n in range(500)])
+    text = step_summary(run, 20_000)
+    assert 10_000 < len(text.encode()) <= 20_000
+    assert "more are in the report" in text
+    assert len(step_summary(run, 100).encode()) <= 100
