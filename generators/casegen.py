@@ -15,7 +15,7 @@ from generators.binding import Bound, bind
 from generators.case import Case, TensorPlan
 from generators.casenode import build_node, recipe, set_baseline_device, set_criteria, set_dims, short_place, sign
 from generators.contract import LARGE, UNKNOWN, Contract, Env, Shape
-from generators.data import draw, keyed_generator
+from generators.data import draw, keyed_generator, lay_over
 from generators.operator import Array, Arrays, Operator, operator_named
 from schemas import proto
 from schemas.casefile import CaseFile, read_case, write_case
@@ -170,6 +170,8 @@ def _draw(plan: TensorPlan, case: Case, operator: Operator, env: Env, arrays: Ma
         drawn = operator.draw(plan.name, word, env, keyed_generator(key), given)
         if drawn is None:
             raise InputError(f"{case.op} has no recipe {word!r} for {plan.name}", Place(case.place))
+        drawn = np.ascontiguousarray(drawn)
+        lay_over(plan.values, drawn.reshape(-1), key)
         return drawn
     try:
         return draw(plan.values, plan.dims, plan.dtype, key)

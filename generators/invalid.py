@@ -211,7 +211,7 @@ def _large(base: Case, contract: Contract) -> Iterator[Case]:
     numbers = [*contract.sizes, *(each.name for each in contract.passed_parameters if each.length is None)]
     seen: set[tuple[Shape, ...]] = set()
     for tensor in contract.tensors:
-        candidates = []
+        candidates: list[tuple[int, float, int, Case]] = []
         for name in numbers:
             size = _smallest_large(base, contract, tensor, name)
             case = size and _assigned(base, contract, f"{tensor}_large", {name: size})

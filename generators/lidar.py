@@ -85,7 +85,9 @@ def _surface(
     d = np.array(ground)
     lift = rng.random(count)
     for centre_h, centre_w, size_h, size_w, top in boxes:
-        beside = np.maximum(np.abs(h - centre_h) / (0.01 + 0.05 * size_h), np.abs(w - centre_w) / (0.01 + 0.05 * size_w))
+        beside = np.maximum(
+            np.abs(h - centre_h) / (0.01 + 0.05 * size_h), np.abs(w - centre_w) / (0.01 + 0.05 * size_w)
+        )
         roof = ground + 0.1 + 0.6 * top
         d = np.where(beside < 0.8, roof, np.where(beside < 1, ground + lift * (roof - ground), d))
     inside = (h >= 0) & (h < 1) & (w >= 0) & (w < 1)

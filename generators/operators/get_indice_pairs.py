@@ -200,7 +200,8 @@ def _sites_reaching(rng: np.random.Generator, outputs: Array, count: int, env: E
         raise InputError(f"{count} sites can't reach exactly {len(wanted)} outputs in a scene, found {found}")
     rows = places[np.concatenate([cover, rest[: count - len(cover)]])]
     rows = rows[np.argsort(rng.random(count))]
-    return rows[np.argsort(rows[:, 0], kind="stable")]
+    chosen: Array = rows[np.argsort(rows[:, 0], kind="stable")]
+    return chosen
 
 
 def _candidates(outputs: Array, env: Env) -> Array:

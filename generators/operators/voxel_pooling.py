@@ -75,9 +75,16 @@ class VoxelPoolingForward(Operator):
         points = np.empty((*shape, 3), np.int32)
         for axis, name in enumerate(("num_voxel_x", "num_voxel_y", "num_voxel_z")):
             size, kind, where = int(env[name]), rng.random(shape), rng.random(shape)
-            bounds = [kind < 0.05, kind < 0.1, kind < 0.15, kind < 0.175, kind < 0.2]
-            values = [0, size - 1, -1 - np.floor(where * 3), size, size + np.floor(where * 5)]
-            points[..., axis] = np.select(bounds, values, np.floor(where * size))
+            values = np.floor(where * size)
+            for share, value in (
+                (0.2, size + np.floor(where * 5)),
+                (0.175, size),
+                (0.15, -1 - np.floor(where * 3)),
+                (0.1, size - 1),
+                (0.05, 0),
+            ):
+                values = np.where(kind < share, value, values)
+            points[..., axis] = values
         return points
 
     def theory_io_bytes(self, env: Env, inputs: Arrays, outputs: Arrays) -> float:

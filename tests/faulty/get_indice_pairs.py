@@ -21,9 +21,7 @@ def _status(inputs, outputs, params, descriptors, handle, fault):
         return BAD_PARAM
     if any(each.dtype != "int32" for each in descriptors.values()):
         return BAD_PARAM
-    indices, out, pairs, num = (
-        descriptors[name] for name in ("indices", "out_indices", "indice_pairs", "indice_num")
-    )
+    indices, out, pairs, num = (descriptors[name] for name in ("indices", "out_indices", "indice_pairs", "indice_num"))
     if [len(each.dims) for each in (indices, out, pairs, num)] != [2, 2, 3, 1]:
         return BAD_PARAM
     if min(pad) < 0 or min(stride) < 1 or min(dilation) < 1:
@@ -170,19 +168,19 @@ class _Rulebook:
 REASONS = {
     "offsets_w_slowest": "indice_pairs",
     "kernel_mirrored": "indice_pairs",
-    "pad_ignored": "",
+    "pad_ignored": "num_act_out",
     "pad_of_axis_0": "",
-    "dilation_ignored": "",
+    "dilation_ignored": "num_act_out",
     "stride_of_axis_0": "",
     "subm_as_default": "num_act_out",
-    "divisibility_not_checked": "",
-    "first_d_lost": "",
-    "first_h_lost": "",
-    "first_w_lost": "",
-    "last_d_lost": "",
-    "last_h_lost": "",
-    "last_w_lost": "",
-    "batch_lost": "",
+    "divisibility_not_checked": "num_act_out",
+    "first_d_lost": "num_act_out",
+    "first_h_lost": "num_act_out",
+    "first_w_lost": "num_act_out",
+    "last_d_lost": "num_act_out",
+    "last_h_lost": "num_act_out",
+    "last_w_lost": "num_act_out",
+    "batch_lost": "num_act_out",
     "wraps_in_32_bits": "out_indices",
     "site_0_is_empty": "indice_num",
     "outputs_unsorted": "out_indices",

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -44,10 +45,10 @@ def mluops(*arguments):
 
 
 @pytest.fixture(scope="session")
-def cases(tmp_path_factory, worker_id="master"):
+def cases(tmp_path_factory):
     """op -> the files of its small suites, generated once for all tests and test workers."""
     shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in __import__("os").environ:
+    if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
 
     def files(op):
@@ -67,7 +68,9 @@ def run_all(files, op, name, until=lambda result: False):
     implementation = Python(f"{Path(__file__).parent / MODULES[op]}.py:{name}")
     results = {}
     for file in files:
-        results[f"{file.parent.name}/{file.stem}"] = result = run_case({"file": str(file), "noted": None}, implementation, 1)
+        results[f"{file.parent.name}/{file.stem}"] = result = run_case(
+            {"file": str(file), "noted": None}, implementation, 1
+        )
         if until(result):
             break
     return results
@@ -117,7 +120,11 @@ def test_every_boundary_case_catches_a_fault(cases, op):
 
 @pytest.mark.parametrize(
     ("op", "name"),
-    [("psamask_forward", "modes_swapped"), ("masked_im2col_forward", "nan_dropped"), ("get_indice_pairs", "batch_lost")],
+    [
+        ("psamask_forward", "modes_swapped"),
+        ("masked_im2col_forward", "nan_dropped"),
+        ("get_indice_pairs", "batch_lost"),
+    ],
 )
 def test_end_to_end(cases, tmp_path, op, name):
     """Through the command line: the right one ends with 0, a faulty one with 1 and a line that reproduces it."""

@@ -149,6 +149,27 @@ def test_names_of_combinations(tmp_path: Path, text: str, expected: list[str]) -
         assert names(tmp_path, text) == expected
 
 
+def test_values_follow_each_combination(tmp_path: Path) -> None:
+    found = cases(
+        tmp_path,
+        f"    - {{name: a, {SMALL}, inputs: {{x: {{dist: {{uniform: [-h_mask, H]}}}}}}, "
+        "matrix: {params.h_mask: [1, 2], sizes.H: [5, 6]}}",
+    )
+    assert [case.inputs[0].values and case.inputs[0].values.args for case in found] == [
+        (-1, 5),
+        (-1, 6),
+        (-2, 5),
+        (-2, 6),
+    ]
+    found = cases(
+        tmp_path,
+        "    - {name: a, sizes: {C: 1, H: 2, W: 3, M: 4}, params: {kernel_h: 1, kernel_w: 1, pad_h: 0, pad_w: 0},\n"
+        "       inputs: {feature: {dist: {special: [largest]}}}, matrix: {inputs.feature.dtype: [half, float]}}",
+        "masked_im2col_forward",
+    )
+    assert [case.inputs[0].values and case.inputs[0].values.special for case in found] == [(0x7BFF,), (0x7F7FFFFF,)]
+
+
 def test_combinations_don_t_leak_into_each_other(tmp_path: Path) -> None:
     found = cases(
         tmp_path,

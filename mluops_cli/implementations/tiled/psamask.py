@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final, NamedTuple
 
 from mluops_cli.implementations.base import Array
-from mluops_cli.implementations.tiled.kernel import Descriptors, Kernel, Params, Tensors, expect, require, sizes
+from mluops_cli.implementations.checks.operator import Params, Tensors, require
+from mluops_cli.implementations.checks.psamask import DISTRIBUTE, Psamask, PsamaskBackwardCheck
+from mluops_cli.implementations.tiled.kernel import Kernel
 from mluops_cli.implementations.tiled.onchip import OnChip, shaped, span, split, tiles
 from schemas.status import NOT_SUPPORTED, SUCCESS
 
@@ -34,14 +36,6 @@ class _Psamask(Kernel):
     masked: ClassVar[str]  # the tensor with h_mask*w_mask channels
     full: ClassVar[str]  # the tensor with H*W channels
     on_empty = SUCCESS
-
-    def check(self, described: Descriptors, params: Params) -> None:
-        """Refuse what section 1.4 excludes, BAD_PARAM."""
-        h_mask, w_mask = params["h_mask"], params["w_mask"]
-        require(params["psa_type"] in (COLLECT, DISTRIBUTE) and h_mask >= 1 and w_mask >= 1)
-        N, H, W, _ = sizes(described[self.masked], 4)
-        expect(described[self.masked], "float", (N, H, W, h_mask * w_mask), "NHWC")
-        expect(described[self.full], "float", (N, H, W, H * W), "NHWC")
 
     def run(self, tensors: Tensors, params: Params) -> str:
         """Every core walks over its segment in tiles; a mask of which not one position fits: NOT_SUPPORTED (3.2.3)."""

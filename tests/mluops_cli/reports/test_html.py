@@ -99,10 +99,16 @@ def test_a_section_per_failing_case_tells_all(tmp_path: Path) -> None:
     assert len(sections) == 7  # 3 fail, crash, timeout, mistrusted, waived
     words = re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", sections[0]))
     for expected in (
-        "psamask_forward/boundary/tail_0", "mluops run cases/psamask_forward/boundary/tail_0.pb --impl tiled",
-        "diff1 0.5 0.003 166.667 0.5 category composite", "96 of 6400 elements wrong", "Where they sit", "Relative error",
-        "first [0, 0, 61] 0 0.25 1048576", "worst [1, 3, 63] NaN or Inf 0.96", "cases/psamask_forward.yaml:12",
-    ):  # fmt: skip
+        "psamask_forward/boundary/tail_0",
+        "mluops run cases/psamask_forward/boundary/tail_0.pb --impl tiled",
+        "diff1 0.5 0.003 166.667 0.5 category composite",
+        "96 of 6400 elements wrong",
+        "Where they sit",
+        "Relative error",
+        "first [0, 0, 61] 0 0.25 1048576",
+        "worst [1, 3, 63] NaN or Inf 0.96",
+        "cases/psamask_forward.yaml:12",
+    ):
         assert expected in words, expected
     assert "\\x1b[31mboom" in "".join(sections)
 
@@ -134,7 +140,9 @@ def test_pictures_put_things_where_they_belong() -> None:
     strip = density_strip([0, 0, 5, 10], 400)
     cells = re.findall(r'class="heat" x="([\d.]+)" y="0" width="([\d.]+)" height="22" fill-opacity="([\d.]+)"', strip)
     assert [(float(x), float(o)) for x, _, o in cells] == [(320.0, 0.575), (480.0, 1.0)]
-    bars = re.findall(r'class="bar" x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', decade_histogram([[-2, 5], [0, 10]]))
+    bars = re.findall(
+        r'class="bar" x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', decade_histogram([[-2, 5], [0, 10]])
+    )
     assert [tuple(map(float, bar)) for bar in bars] == [(10.0, 45.0, 35.0), (106.0, 10.0, 70.0)]
     dots = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', roofline([Point(1.0, 1.0, "<b>"), Point(1e9, 1e-9, "x")]))
     assert len(dots) == 2

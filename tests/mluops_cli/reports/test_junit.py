@@ -47,7 +47,9 @@ def problems(element: ElementTree.Element) -> list[str]:
     allowed, required = ATTRIBUTES[element.tag]
     found = [f"{element.tag}@{name}" for name in element.attrib if name not in allowed]
     found += [f"{element.tag} without {name}" for name in required if name not in element.attrib]
-    found += [f"{element.tag}@{k}={v}" for k, v in element.attrib.items() if not re.fullmatch(NUMBERS.get(k, "(?s).*"), v)]
+    found += [
+        f"{element.tag}@{k}={v}" for k, v in element.attrib.items() if not re.fullmatch(NUMBERS.get(k, "(?s).*"), v)
+    ]
     inside = "".join(f"{child.tag} " for child in element)
     if not re.fullmatch(CONTENT.get(element.tag, ""), inside):
         found.append(f"{element.tag} holds {inside}")
@@ -122,7 +124,9 @@ def test_seconds_have_a_dot_however_small(tmp_path: Path) -> None:
 
 
 def test_what_an_implementation_printed_is_kept_where_it_failed(tmp_path: Path) -> None:
-    out = write_run(tmp_path, [record("op/general/a", "crash", printed="\x1b[31mboom"), record("op/general/b", printed="x")])
+    out = write_run(
+        tmp_path, [record("op/general/a", "crash", printed="\x1b[31mboom"), record("op/general/b", printed="x")]
+    )
     failed, passed = cases(parsed(out)).values()
     assert failed.findtext("system-out") == "\\x1b[31mboom"
     assert len(passed) == 0
@@ -149,7 +153,9 @@ def test_xmllint_takes_hostile_texts(tmp_path: Path) -> None:
 
 
 def test_a_large_report_is_split_by_operator_and_then_by_size(tmp_path: Path) -> None:
-    records = [record(f"small/general/{n}") for n in range(3)] + [record(f"big/general/{n}", "fail") for n in range(200)]
+    records = [record(f"small/general/{n}") for n in range(3)] + [
+        record(f"big/general/{n}", "fail") for n in range(200)
+    ]
     limit = 40_000
     documents = junit_documents(read_run(write_run(tmp_path, records)), limit)
     assert len(documents) > 3

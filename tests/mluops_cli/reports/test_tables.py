@@ -84,11 +84,17 @@ def test_features_count_cases_and_right_ones(tmp_path: Path) -> None:
 
 def test_the_report_has_every_table_and_every_failure(tmp_path: Path) -> None:
     written = mixed_records()
-    written.append(record("psamask_forward/invalid/h_mask_0", expected_status=["BAD_PARAM"], operator_status="BAD_PARAM"))
+    written.append(
+        record("psamask_forward/invalid/h_mask_0", expected_status=["BAD_PARAM"], operator_status="BAD_PARAM")
+    )
     text = markdown_text(run_of(tmp_path, written))
     summary = text[: text.index("## Results")]
     assert "**Failed.** 301 of 308 cases passed on `tiled`. 1 waived. 1 mistrusted. 5 failed:" in summary
-    for case in ("psamask_forward/boundary/tail_1", "roi_crop_forward/network/large", "roi_crop_backward/general/endless"):
+    for case in (
+        "psamask_forward/boundary/tail_1",
+        "roi_crop_forward/network/large",
+        "roi_crop_backward/general/endless",
+    ):
         assert f"`{case}`" in summary
     assert "| `invalid/h_mask_0` | BAD_PARAM | BAD_PARAM | pass |" in text
     assert "| psamask_forward | 120.5 | - | 45.0% | 20.0% | 1024 | float | `[2,50,64] -> [2,50,64]` |" in text
@@ -108,7 +114,7 @@ def test_tables_have_as_many_cells_as_their_head(tmp_path: Path) -> None:
 
 
 def test_hostile_texts_are_no_markdown_and_no_html(tmp_path: Path) -> None:
-    assert plain("<b> [x](y) | `c`\n# h & **z**") == "&lt;b&gt; \\[x\\](y) \\| \\`c\\`\\n\\# h \\& \\*\\*z\\*\\*"
+    assert plain("<b> [x](y) | `c`\n# h & **z**") == "&lt;b&gt; \\[x\\](y) \\| \\`c\\`\\\\n\\# h \\& \\*\\*z\\*\\*"
     assert code("a`b``c") == "```a`b``c```"
     assert code("`x|") == "`` `x\\| ``"
     text = markdown_text(run_of(tmp_path, hostile_records()))

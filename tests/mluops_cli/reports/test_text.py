@@ -14,10 +14,20 @@ from mluops_cli.reports.text import clipped, one_line, visible
 from tests.mluops_cli.reports.sample import HOSTILE
 
 
-@pytest.mark.parametrize(("text", "shown"), [
-    ("a\x00b", "a\\x00b"), ("\x1b[1m", "\\x1b[1m"), ("\ud800", "\\ud800"), ("a\u202eb", "a\\u202eb"), ("\r\n\t", "\\r\n\t"),
-    ("x\ufffe", "x\\ufffe"), ("\x85\u2028", "\\x85\\u2028"), ("中文 é 😀 עברית", "中文 é 😀 עברית"), ("\ufeff", "\\ufeff"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x00b", "a\\x00b"),
+        ("\x1b[1m", "\\x1b[1m"),
+        ("\ud800", "\\ud800"),
+        ("a\u202eb", "a\\u202eb"),
+        ("\r\n\t", "\\r\n\t"),
+        ("x\ufffe", "x\\ufffe"),
+        ("\x85\u2028", "\\x85\\u2028"),
+        ("中文 é 😀 עברית", "中文 é 😀 עברית"),
+        ("\ufeff", "\\ufeff"),
+    ],
+)
 def test_what_nobody_sees_is_shown(text: str, shown: str) -> None:
     assert visible(text) == shown
 
@@ -32,13 +42,18 @@ def test_one_line_stays_one_and_says_what_is_left_out() -> None:
 def test_it_is_always_text_that_xml_and_utf8_take(text: str) -> None:
     for shown in (visible(text), one_line(text), clipped(text, 10)):
         shown.encode()
-        assert all(char in "\t\n" or " " <= char <= "\ud7ff" or "\ue000" <= char <= "\ufffd" or char > "\uffff" for char in shown)
+        assert all(
+            char in "\t\n" or " " <= char <= "\ud7ff" or "\ue000" <= char <= "\ufffd" or char > "\uffff"
+            for char in shown
+        )
     assert len(one_line(text).splitlines()) <= 1
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
 def test_records_are_strict_json(tmp_path: Path, text: str) -> None:
-    made = Record(text, "op", "s", text, "i", "fail", text, {"y": {"a": float("nan"), "b": [float("inf")]}}, printed=text)
+    made = Record(
+        text, "op", "s", text, "i", "fail", text, {"y": {"a": float("nan"), "b": [float("inf")]}}, printed=text
+    )
     line = json.dumps(made.as_json(), allow_nan=False)
     read = json.loads(line, parse_constant=lambda word: pytest.fail(word))
     read["case"].encode()  # no half of a surrogate pair is left

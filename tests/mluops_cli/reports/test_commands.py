@@ -1,0 +1,208 @@
+"""report, gate, compare and replay as they are typed: files, exit codes, messages."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from mluops_cli.execution.events import CaseFinished, RunFinished, RunStarted
+from mluops_cli.main import main
+from mluops_cli.reports.failures import KeepFailures, kept_file
+from mluops_cli.reports.files import ReportFiles
+from mluops_cli.reports.record import Tally, read_record
+from schemas.errors import UnavailableError
+from tests.conftest import PROJECT
+from tests.mluops_cli.reports.sample import hostile_records, mixed_records, record, write_run
+
+# Right where the file beside it says so: a fault that can be mended between a run and its replay.
+IMPLEMENTATION = """
+from pathlib import Path
+from generators.operators.psamask import OPERATORS
+
+def mask(op, inputs, outputs, params):
+    (operator,) = [each() if isinstance(each, type) else each for each in OPERATORS if each.contract.op == op]
+    for name, array in operator.reference(inputs, params).items():
+        outputs[name][...] = array
+    if not Path(__file__).with_name("mended").exists():
+        outputs["y"][..., 0] += 1
+"""
+
+
+def called(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main([str(each) for each in arguments])
+    code = stop.value.code
+    assert isinstance(code, int)
+    return code
+
+
+def test_report_writes_all_formats_where_none_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = write_run(tmp_path / "out", mixed_records())
+    assert called("report", out) == 0
+    assert capsys.readouterr().err.split() == [
+        str(out / f"{n}") for n in ("junit.xml", "report.html", "report.md", "report.csv")
+    ]
+    assert len(list(ElementTree.parse(out / "junit.xml").iter("testcase"))) == 307
+    assert len(list(csv.reader((out / "report.csv").read_text(encoding="utf-8").splitlines()))) == 308
+    assert "<h1>" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_report_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = write_run(tmp_path / "out", mixed_records())
+    target = tmp_path / "new" / "folder" / "r.md"
+    assert called("report", out, "--md", target, "--lang", "zh", "--csv", "-") == 0
+    assert target.read_text(encoding="utf-8").startswith("# 测试报告")
+    assert capsys.readouterr().out.startswith("case,op,suite,")
+    assert sorted(path.name for path in out.iterdir()) == ["results.jsonl", "summary.json"]
+
+
+def test_report_for_a_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = write_run(tmp_path / "out", mixed_records())
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    assert called("report", out, "--ci", "auto") == 0
+    assert capsys.readouterr().out.startswith("::error title=5 failing cases")
+    assert (tmp_path / "summary.md").read_text(encoding="utf-8").startswith("## mluops")
+
+
+def test_hostile_results_in_every_format(tmp_path: Path) -> None:
+    out = write_run(tmp_path / "out", hostile_records())
+    assert called("report", out) == 0
+    assert called("report", out, "--ci", "plain") == 0
+
+
+def test_a_report_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = write_run(tmp_path / "out", [record("op/s/a")])
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    assert called("report", out, "--md", tmp_path / "file" / "r.md") == 3
+    assert capsys.readouterr().err.startswith(f"can't write the report {tmp_path}/file/r.md: ")
+
+
+def test_gate_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = write_run(tmp_path / "good", [record("op/s/a"), record("op/s/b", "skip")])
+    assert called("gate", good) == 0
+    assert capsys.readouterr().out == "The gate holds: 1 of 2 cases passed (1 skip).\n"
+    bad = write_run(tmp_path / "bad", [record("op/s/a"), record("op/s/b", "fail"), record("op/s/c", "mistrusted")])
+    assert called("gate", bad) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "1 case failed: op/s/b.", "1 case passed without proving anything: op/s/c.",
+    ]  # fmt: skip
+    assert called("gate", write_run(tmp_path / "none", [])) == 1
+    assert called("gate", tmp_path) == 2
+
+
+def test_gate_with_policy_base_and_waivers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = write_run(tmp_path / "base", [record("op/s/a"), record("op/s/b")])
+    out = write_run(tmp_path / "out", [record("op/s/a"), record("op/s/b", "fail")])
+    policy, waivers = tmp_path / "gate.yaml", tmp_path / "waivers.yaml"
+    policy.write_text("against_base: {}\nmax_waived: 1\n", encoding="utf-8")
+    entry = (
+        "case: op/s/b, implementation: '*', platform: linux-x86_64, reason: r, owner: o, expires: 2999-01-01, issue: i"
+    )
+    waivers.write_text(f"waivers: [{{{entry}}}]\n", encoding="utf-8")
+    assert called("gate", out, "--policy", policy, "--base", base) == 1
+    assert "1 case newly failing: op/s/b." in capsys.readouterr().out
+    assert called("gate", out, "--policy", policy, "--base", base, "--waivers", waivers) == 0
+    assert called("gate", out, "--policy", policy) == 2
+    policy.write_text("max_waved: 0\n", encoding="utf-8")
+    assert called("gate", out, "--policy", policy) == 2
+    assert "gate.yaml:1:1: max_waved: unknown key 'max_waved': did you mean 'max_waived'?" in capsys.readouterr().err
+
+
+def test_compare_exit_codes_and_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = write_run(tmp_path / "old", [record("op/s/a"), record("op/s/b"), record("op/s/c", "fail")])
+    new = write_run(tmp_path / "new", [record("op/s/a"), record("op/s/b", "crash")])
+    assert called("compare", old, old) == 0
+    capsys.readouterr()
+    assert called("compare", old, new, "--json", "-", "--md", tmp_path / "c.md") == 1
+    told = capsys.readouterr()
+    assert [each["case"] for each in json.loads(told.out)["newly_failing"]] == ["op/s/b"]
+    assert told.err == "1 case newly failing: op/s/b.\n"
+    assert "## Gone (1)" in (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert called("compare", new, old) == 1  # op/s/c is new and fails
+    policy = tmp_path / "gate.yaml"
+    policy.write_text("against_base: {gone: true, newly_failing: false}\n", encoding="utf-8")
+    capsys.readouterr()
+    assert called("compare", old, new, "--policy", policy) == 1
+    assert "1 case gone since the base run: op/s/c." in capsys.readouterr().err
+
+
+def test_help_imports_no_report() -> None:
+    code = (
+        "import sys; from mluops_cli.main import main\n"
+        "try: main(['gate', '--help'])\nexcept SystemExit: print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded & {"jinja2", "junitparser", "pydantic", "numpy", "yaml"}
+
+
+def test_listeners_write_reports_and_keep_failures(tmp_path: Path) -> None:
+    """As `mluops run --junit --html` does: the events of a run, in order."""
+    out = write_run(tmp_path / "out", mixed_records())
+    source = tmp_path / "case.pb"
+    source.write_bytes(b"case")
+    old = out / "failures" / "op" / "s" / "old.pb"
+    foreign = out / "failures" / "notes.txt"
+    for path in (old, foreign):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x", encoding="utf-8")
+    keep, files = KeepFailures(out), ReportFiles(out, junit=tmp_path / "j.xml", html=tmp_path / "r.html")
+    made = [read_record(record("op/s/a", "crash", file=str(source))), read_record(record("op/s/b", file=str(source)))]
+    made.append(read_record(record("op/s/gone", "fail", file=str(tmp_path / "gone.pb"))))
+    made.append(read_record(record("op/external/x/../../y", "fail", file=str(source))))
+    for event in (RunStarted("tiled", 2, 1, out), *map(CaseFinished, made), RunFinished(Tally(), 1, 1.0)):
+        for listener in (keep, files):
+            listener(event)
+    assert (out / "failures/op/s/a.pb").read_bytes() == b"case"
+    kept = sorted(path.relative_to(out).as_posix() for path in out.rglob("failures/**/*") if path.is_file())
+    assert kept == ["failures/notes.txt", "failures/op/external/x_y.pb", "failures/op/s/a.pb"]
+    assert (tmp_path / "j.xml").is_file()
+    assert (tmp_path / "r.html").is_file()
+    with pytest.raises(UnavailableError):
+        ReportFiles(out, md=source / "below" / "r.md")(RunFinished(Tally(), 1, 1.0))
+
+
+def test_replay_runs_the_failing_cases_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mask.py").write_text(IMPLEMENTATION, encoding="utf-8")
+    implementation = f"python:{tmp_path / 'mask.py'}:mask"
+    cases, out = tmp_path / "cases", tmp_path / "out"
+    assert called("gen", "psamask_forward", "--suite", "demo", "--out", cases) == 0
+    assert called("run", cases, "-k", "square or empty", "--impl", implementation, "--out", out, "-j", "1") == 1
+    failing = [
+        read_record(json.loads(line)) for line in (out / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    failing = [each for each in failing if each.status == "fail"]
+    assert len(failing) == 2
+    keep = KeepFailures(out)
+    for each in failing:
+        keep(CaseFinished(each))
+        assert kept_file(out, each).is_file()
+        Path(each.file).unlink()  # the kept file is what is run
+    before = (out / "results.jsonl").read_bytes()
+    capsys.readouterr()
+    assert called("replay", out) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert sorted(line.split(":")[0] for line in told[:-1]) == [
+        "still failing  psamask_forward/demo/square_collect  (fail)",
+        "still failing  psamask_forward/demo/square_distribute  (fail)",
+    ]
+    assert told[-1] == "0 fixed, 2 still failing"
+    (tmp_path / "mended").touch()
+    assert called("replay", out) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "2 fixed, 0 still failing"
+    assert (out / "results.jsonl").read_bytes() == before
+
+
+def test_replay_of_a_run_without_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert called("replay", write_run(tmp_path, [record("op/s/a")])) == 5
+    assert capsys.readouterr().err == "no case of this run failed\n"

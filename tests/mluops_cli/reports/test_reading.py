@@ -1,0 +1,90 @@
+"""A finished run read back, and the JSON Schemas of what is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mluops_cli.reports.finished import judged, read_run, worst
+from mluops_cli.reports.record import read_record
+from mluops_cli.reports.schemas import FOLDER, Summary, built
+from schemas.errors import InputError
+from tests.mluops_cli.reports.sample import criterion, mixed_records, record, write_run
+
+
+def test_counts_and_verdict(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path, mixed_records()))
+    assert run.tally.counts == {"pass": 300, "fail": 3, "crash": 1, "timeout": 1, "waived": 1, "mistrusted": 1}
+    assert [each.status for each in run.failing] == ["fail", "fail", "fail", "crash", "timeout"]
+    assert (run.verdict, run.exit_code, run.complete) == ("fail", 1, True)
+    assert run.matrix["psamask_forward", "boundary"] == {"pass": 7, "fail": 3}
+
+
+@pytest.mark.parametrize(
+    ("records", "summary", "verdict"),
+    [
+        ([record("op/s/a")], {}, "pass"),
+        ([record("op/s/a", "mistrusted"), record("op/s/b")], {}, "pass"),
+        ([record("op/s/a", "mistrusted"), record("op/s/b")], {"strict": True}, "fail"),
+        ([record("op/s/a", "skip")], {}, "fail"),
+        ([record("op/s/a")], {"interrupted": True}, "incomplete"),
+        ([record("op/s/a")], {"not_run": 1}, "incomplete"),
+        ([], {}, "fail"),
+    ],
+)
+def test_verdicts(tmp_path: Path, records: list[dict[str, object]], summary: dict[str, object], verdict: str) -> None:
+    assert read_run(write_run(tmp_path, records, **summary)).verdict == verdict
+
+
+def test_the_worst_criterion() -> None:
+    near, far = criterion(2.9e-3, 3e-3), criterion(1e-3, 1.0, name="diff2")
+    made = read_record(
+        record("op/s/a", outputs={"y": {"criteria": [far, near]}, "z": {"criteria": [criterion(None, 1e-3)]}})
+    )
+    assert str(worst(made)) == "z diff1 not computable (threshold 0.001)"
+    made.outputs.pop("z")
+    assert str(worst(made)) == "y diff1 0.0029 <= 0.003"
+    made.outputs["y"]["criteria"].append(criterion(None, 1.0, judged=False, passed=True))
+    assert len(list(judged(made))) == 2
+    assert worst(read_record(record("op/s/a", "crash"))) is None
+
+
+def test_a_folder_without_results(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no results.jsonl: expected the --out folder of a `mluops run`"):
+        read_run(tmp_path)
+
+
+def test_two_results_of_a_case(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="two results of op/s/a, expected one"):
+        read_run(write_run(tmp_path, [record("op/s/a"), record("op/s/a", "fail")]))
+
+
+def test_an_unknown_status(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="op/s/a: unknown status 'passed', expected one of fail, crash"):
+        read_run(write_run(tmp_path, [record("op/s/a", "passed")]))
+
+
+def test_a_broken_summary(tmp_path: Path) -> None:
+    write_run(tmp_path, [record("op/s/a")])
+    for text in ("{", "[]"):
+        (tmp_path / "summary.json").write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match="not a summary of mluops run"):
+            read_run(tmp_path)
+
+
+def test_a_last_line_that_was_cut_off_is_passed_over(tmp_path: Path) -> None:
+    write_run(tmp_path, [record("op/s/a"), record("op/s/b")])
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert [each.case for each in read_run(tmp_path).records] == ["op/s/a"]
+
+
+def test_the_schemas_are_fresh() -> None:
+    assert {name: (FOLDER / name).read_text(encoding="utf-8") for name in built()} == built(), "make schemas"
+
+
+def test_the_summary_of_the_sample_is_one(tmp_path: Path) -> None:
+    write_run(tmp_path, mixed_records())
+    Summary.model_validate(json.loads((tmp_path / "summary.json").read_text(encoding="utf-8")))
