@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEMO   := out/demo
 
-.PHONY: help install demo test test-torch test-slow check format bench docs proto schemas wheel clean
+.PHONY: help install demo test test-torch test-slow check format bench docs proto schemas browser wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -43,8 +43,13 @@ bench: install  ## speed, as ratios against a plain copy, a raw file or another 
 proto: install  ## rebuild the descriptor of the case file's schema
 	$(BIN)/python -m schemas.build
 
+browser:  ## Debian: Chromium, its driver and xmllint, for the tests of the HTML and JUnit reports (as root)
+	apt-get update
+	apt-get install -y --no-install-recommends chromium chromium-driver libxml2-utils fonts-noto-cjk
+
 schemas: install  ## rebuild the JSON Schemas from the models
 	$(BIN)/python -m generators.spec_schema
+	$(BIN)/python -m mluops_cli.reports.schemas
 
 wheel: install  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist .

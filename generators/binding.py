@@ -126,17 +126,25 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
 
 def _names(file: CaseFile, operator: Operator | None, place: Place) -> list[str]:
     if operator is None:
-        ids = [record.id for record in (*file.inputs, *file.outputs)]
-        double = next((each for each in ids if ids.count(each) > 1), None)
-        if double is not None:
-            raise InputError(f"{file.op} has no contract and two tensors have the id {double!r}", place)
-        return ids
+        return _distinct([record.id for record in (*file.inputs, *file.outputs)])
     contract = operator.contract
     for role, given, wanted in (("inputs", file.inputs, contract.inputs), ("outputs", file.outputs, contract.outputs)):
         if len(given) != len(wanted):
             expected = f"{len(wanted)}: {', '.join(each.name for each in wanted)}"
             raise InputError(f"{file.op} has {len(given)} {role}, expected {expected}", place)
     return list(contract.tensors)
+
+
+def _distinct(ids: Sequence[str]) -> list[str]:
+    """The ids, the second of the same one as `id~2` and so on: public files have two tensors called input."""
+    names: list[str] = []
+    for each in ids:
+        name, number = each, 1
+        while name in names:
+            number += 1
+            name = f"{each}~{number}"
+        names.append(name)
+    return names
 
 
 def _params(file: CaseFile, operator: Operator | None, place: Place) -> dict[str, Any]:

@@ -82,7 +82,8 @@ def complete(
         bound = bind_known(file, name, noted)
         operator = bound.operator
         assert operator is not None
-        inputs = bound.input_arrays()
+        warnings: list[str] = []
+        inputs = bound.input_arrays(warnings.append)
         outputs: Mapping[str, Array | None] = dict.fromkeys(bound.outputs)
         node = proto.Node()
         node.CopyFrom(file.node)
@@ -111,6 +112,7 @@ def complete(
             "tags": list(bound.tags),
             "params": dict(bound.params),
             "place": source.name,
+            **({"warnings": [text.removeprefix(f"{source.parent}/") for text in warnings]} if warnings else {}),
             "tensors": [
                 _tensor_entry(key, record.dtype.name, record.layout, tuple(tensor.shape.dims), hashes)
                 for (key, record), tensor in zip(

@@ -1,4 +1,4 @@
-"""Sites such as a lidar scan leaves in a voxel grid: unique cells on the surfaces of a scene, denser near the sensor."""
+"""Sites such as a lidar scan leaves in a voxel grid: unique cells on the surfaces of a scene, dense near the sensor."""
 
 from __future__ import annotations
 

@@ -43,11 +43,11 @@ class Operator(ABC):
         """The outputs of the reference kernel for a call with tensors of these shapes, outputs included."""
         return self.reference(inputs, self.contract.bind(shapes, params))
 
-    def check_values(self, inputs: Arrays, env: Env) -> None:
+    def check_values(self, inputs: Arrays, env: Env) -> None:  # noqa: B027 - most operators take any values
         """InputError where the values of an input are outside the contract; the shapes are known to be right."""
 
     def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
-        """Values of an input for a recipe of the operator's own (a distribution the spec language lacks); None: unknown."""
+        """Values of an input for a recipe (a distribution of the operator's own); None where it knows none such."""
         return None
 
     def theory_ops(self, env: Env, inputs: Arrays, outputs: Arrays) -> float:

@@ -13,18 +13,21 @@ PATH: Final = Path(schemas.__file__).parent / "case_spec.schema.json"
 
 
 def schema_text() -> str:
-    """The JSON Schema as it is written."""
+    """The JSON Schema as it is written: the same whatever release of pydantic makes it."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **SpecFile.model_json_schema()}
-    return json.dumps(_plain(schema), indent=2) + "\n"
+    return json.dumps(_plain(schema), indent=2, sort_keys=True) + "\n"
 
 
 def _plain(schema: Any) -> Any:
-    """Without `additionalProperties: true`, which says nothing and which only newer releases of pydantic write."""
+    """Without what says nothing and what only some releases write: additionalProperties true, an allOf of one."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
-    if isinstance(schema, dict):
-        return {key: _plain(value) for key, value in schema.items() if (key, value) != ("additionalProperties", True)}
-    return schema
+    if not isinstance(schema, dict):
+        return schema
+    if len(schema.get("allOf", ())) == 1:
+        schema = {**schema, **schema["allOf"][0]}
+        del schema["allOf"]
+    return {key: _plain(value) for key, value in schema.items() if (key, value) != ("additionalProperties", True)}
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 
 from schemas import proto, wire
 from schemas.errors import InputError, Place, located
+from schemas.runs import parse_case_text
 from schemas.tensors import TensorRecord, make_record
 from schemas.values import BULK, Bulk, element_kind
 from schemas.writing import WrittenCase, case_size, write_case
@@ -64,8 +65,8 @@ class CaseFile:
     def close(self) -> None:
         """Let go of the file; the records can't be read any more."""
         for record in (*self.inputs, *self.outputs):
-            if record.bulk is not None:
-                record.bulk.buffer = None
+            for bulk in record.bulks.values():
+                bulk.buffer = None
         if isinstance(self._buffer, mmap.mmap):
             with contextlib.suppress(BufferError):  # arrays still look at it: it goes with the last of them
                 self._buffer.close()
@@ -127,8 +128,11 @@ def _parse(path: Path) -> bytes:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise InputError(f"byte {error.start} is not UTF-8", Place(str(path), line)) from None
-    node = proto.parse_text(text, proto.Node(), str(path))
-    return proto.serialize(node)
+    node = parse_case_text(text, str(path))
+    try:
+        return proto.serialize(node)
+    except Exception as error:  # protobuf's runtimes name it differently
+        raise InputError(f"longer than the {wire.MAX_MESSAGE} bytes of a message: {error}", Place(str(path))) from None
 
 
 def _split(buffer: Any) -> tuple[bytes, dict[str, list[dict[str, Bulk]]]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from schemas import proto, values
 from schemas.descriptor import Descriptor
 from schemas.dtypes import BY_ENUM, DType
 from schemas.errors import InputError, Place, located
+from schemas.sidefiles import side_file
 
 ABSENT: Final = "NULL"  # an id that contains it stands for no tensor at all
 LARGEST: Final = 2**63 - 1  # elements
@@ -26,7 +27,7 @@ class TensorRecord:
 
     header is its Tensor message without bulk values; strides count elements, None when dense. source names what the
     values come from, the first non-empty of value_h, value_f, value_i, value_l, value_ui, value_ul, path and
-    random_data, or None.
+    random_data, or None; bulks holds all value fields that are there.
     """
 
     id: str
@@ -38,7 +39,19 @@ class TensorRecord:
     source: str | None
     place: Place
     folder: Path
-    bulk: values.Bulk | None = None
+    bulks: Mapping[str, values.Bulk] = field(default_factory=dict)
+
+    @property
+    def bulk(self) -> values.Bulk | None:
+        """Where the values lie in the case file, None where they lie elsewhere."""
+        return self.bulks.get(self.source or "")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Everything that could give values, source first."""
+        found = [name for name in values.BULK.values() if name in self.bulks]
+        found += ["path"] if self.header.path else []
+        return (*found, *(["random_data"] if self.random is not None else []))
 
     @property
     def descriptor(self) -> Descriptor:
@@ -76,21 +89,25 @@ class TensorRecord:
         return not (self.header.HasField("threshold_use") and self.header.threshold_use == 0)
 
     def value_count(self) -> int | None:
-        """How many elements the stored values make up, by the file's own count; None without stored values."""
-        if self.bulk is not None:
-            with located(self.place):
+        """How many elements the stored values make up, by the file's own count; None without stored values.
+
+        Those of a packed side file are counted until they are too many.
+        """
+        with located(self.place):
+            if self.bulk is not None:
                 entries = self.bulk.count()
-            per_element = values.part_dtype(self.dtype)[1]
-            return entries // per_element if entries % per_element == 0 else entries
-        if self.source == "path":
-            return int(side_file(self.folder, self.header.path, self.place).stat().st_size // self.dtype.width)
+                per_element = values.part_dtype(self.dtype)[1]
+                return entries // per_element if entries % per_element == 0 else entries
+            if self.source == "path":
+                file = side_file(self.folder, self.header.path, self.place)
+                return int(file.size(math.ceil(self.span * self.dtype.width)) // self.dtype.width)
         return None
 
     def stored(self) -> NDArray[Any]:
-        """The stored values, flat and unchecked against the shape, in the dtype's storage, read-only.
+        """The stored values, flat and unchecked against the shape, in the storage of values.part_dtype, read-only.
 
-        A packed value_f of float is a view of the file's map, a side file is mapped; complex_half gives pairs of half.
-        InputError where there are no values or they can't be read as the dtype.
+        A packed value_f of float is a view of the file's map, a side file is mapped. InputError where there are no
+        values or they can't be read as the dtype.
         """
         with located(self.place):
             if self.bulk is not None:
@@ -98,14 +115,31 @@ class TensorRecord:
                 return values.decode(self.bulk, part, self.bulk.count())
             if self.source == "path":
                 return self._side_values(None)
-            drawn = ", they are to be drawn (random_data)" if self.source else ""
-            raise InputError(f"no values are stored{drawn}")
+            raise self._nothing_stored()
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """What stored gives, piece by piece in constant memory; the last piece of a side file may lack bytes."""
+        with located(self.place):
+            part, _ = values.part_dtype(self.dtype)
+            if self.bulk is not None:
+                yield from values.decoded_blocks(self.bulk, part)
+            elif self.source == "path":
+                file = side_file(self.folder, self.header.path, self.place)
+                storage = self._known_storage()
+                for block in file.blocks():
+                    yield block[: block.size // storage.itemsize * storage.itemsize].view(storage)
+            else:
+                raise self._nothing_stored()
+
+    def _nothing_stored(self) -> InputError:
+        drawn = ", they are to be drawn (random_data)" if self.source else ""
+        return InputError(f"no values are stored{drawn}")
 
     def array(self) -> NDArray[Any]:
         """The values in the tensor's shape and its dtype's storage, read-only; see stored.
 
-        complex_half has one more axis, re and im. A strided tensor is a strided view of its span. InputError where the
-        number of values and of elements differ.
+        complex_half has one more axis at the end, re and im, int31 one at the front, high and low halves. A strided
+        tensor is a strided view of its span. InputError where the number of values and of elements differ.
         """
         with located(self.place):
             part, per_element = values.part_dtype(self.dtype)
@@ -115,54 +149,40 @@ class TensorRecord:
             elif self.bulk is not None:
                 entries = self.bulk.count()
                 if entries != expected * per_element:
-                    pairs = " (re and im apart)" if per_element == 2 else ""
+                    halves = " (high and low halves apart)" if self.dtype.name == "int31" else " (re and im apart)"
                     raise InputError(
-                        f"{self.bulk.name} holds {entries} values{pairs}, "
+                        f"{self.bulk.name} holds {entries} values{halves if per_element == 2 else ''}, "
                         f"expected {expected * per_element} for shape {list(self.shape)}"
                     )
                 flat = values.decode(self.bulk, part, entries)
             elif expected == 0:
                 flat = np.empty(0, part.storage)
             else:
-                flat = self.stored()
-            return self._shaped(flat)
-
-    def _shaped(self, flat: NDArray[Any]) -> NDArray[Any]:
-        storage = self.dtype.storage
-        tail: tuple[int, ...] = ()
-        if storage is None and self.dtype.name in values.PARTS:
-            tail = (2,)
-        elif storage is not None and flat.dtype != storage:
-            flat = flat.view(storage)
-        if self.strides is None or not self.elements:
+                raise self._nothing_stored()
             try:
-                shaped = flat.reshape(self.shape + tail)
+                shaped = values.shaped(flat, self.dtype, self.shape, self.strides)
             except ValueError as error:  # more axes than NumPy has, or no elements times too many
                 raise InputError(f"shape {list(self.shape)} can't be held in memory: {error}") from None
-        else:
-            items = flat.reshape((-1, *tail))
-            steps = tuple(stride * items.strides[0] for stride in self.strides)
-            shaped = np.lib.stride_tricks.as_strided(
-                items, self.shape + tail, steps + items.strides[1:], writeable=False
-            )
-        shaped.flags.writeable = False
-        return shaped
+            shaped.flags.writeable = False
+            return shaped
 
     def _side_values(self, expected: int | None) -> NDArray[Any]:
-        part, per_element = values.part_dtype(self.dtype)
-        if part.storage is None:
+        storage = self._known_storage()
+        file = side_file(self.folder, self.header.path, self.place)
+        width = storage.itemsize * values.part_dtype(self.dtype)[1]
+        wanted = (self.span if expected is None else expected) * width
+        size = file.size(wanted)
+        if (size != wanted) if expected is not None else size % width:
+            need = f"{wanted} for shape {list(self.shape)}" if expected is not None else f"a multiple of {width}"
+            more = " or more" if file.packed and size > wanted else ""
+            raise InputError(f"side file {file.path} has {size} bytes{more}, expected {need} of {self.dtype.name}")
+        return file.image(size).view(storage)
+
+    def _known_storage(self) -> np.dtype[Any]:
+        storage = values.part_dtype(self.dtype)[0].storage
+        if storage is None:
             raise InputError(f"values of {self.dtype.name} can't be read, only its shape and type are known")
-        path = side_file(self.folder, self.header.path, self.place)
-        size, width = path.stat().st_size, part.storage.itemsize * per_element
-        if (size != expected * width) if expected is not None else size % width:
-            need = (
-                f"{expected * width} for shape {list(self.shape)}" if expected is not None else f"a multiple of {width}"
-            )
-            raise InputError(f"side file {path} has {size} bytes, expected {need} of {self.dtype.name}")
-        if size == 0:
-            return np.empty(0, part.storage)
-        mapped: NDArray[Any] = np.memmap(path, part.storage, "r").view(np.ndarray)
-        return mapped
+        return storage
 
 
 def span(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> int:
@@ -170,23 +190,6 @@ def span(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> int:
     if strides is None or 0 in shape:
         return math.prod(shape)
     return 1 + sum((dim - 1) * stride for dim, stride in zip(shape, strides, strict=True))
-
-
-def side_file(folder: Path, name: str, place: Place) -> Path:
-    """The side file that a tensor's path names; InputError where it is missing or leads outside the folder."""
-    if PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive or PureWindowsPath(name).root:
-        raise InputError(f"path {name!r} is absolute, expected one below the case file's folder", place)
-    path = folder / name
-    try:
-        outside = ".." in PureWindowsPath(name).parts or not path.resolve().is_relative_to(folder.resolve())
-        if outside:
-            raise InputError(f"path {name!r} leads outside the case file's folder {folder}", place)
-        if not path.is_file():
-            found = "is no file" if path.exists() else "does not exist"
-            raise InputError(f"side file {path} {found}", place)
-    except (OSError, ValueError, RuntimeError) as error:  # a NUL in the name, a name too long, a loop of links
-        raise InputError(f"path {name!r} can't be opened: {error}", place) from None
-    return path
 
 
 def make_record(
@@ -206,12 +209,11 @@ def make_record(
         raise InputError(f"shape {list(shape)} has {math.prod(shape)} elements, more than 2^63 - 1", place)
     strides = _strides(shape, steps, place) if steps else None
     source: str | None = next((bulk for bulk in values.BULK.values() if bulk in bulks), None)
-    found = bulks[source] if source else None
     if source is None and header.path:
         source = "path"
     elif source is None and header.HasField("random_data"):
         source = "random_data"
-    return TensorRecord(name, dtype, layout, shape, strides, header, source, place, folder, found)
+    return TensorRecord(name, dtype, layout, shape, strides, header, source, place, folder, dict(bulks))
 
 
 def _strides(shape: tuple[int, ...], strides: tuple[int, ...], place: Place) -> tuple[int, ...] | None:

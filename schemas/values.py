@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +17,8 @@ from schemas.varints import Bytes, count_varints, decode_varints, encode_varints
 
 BITS: Final = "bits"  # the low bits of an entry are the element's bit pattern
 NUMBER: Final = "number"  # an entry is the element's value
+_BLOCK: Final = 1 << 20  # floats looked at at once
+_HELD: Final = 16 << 20  # bytes decoded before mapped pages are given back
 
 FIELDS: Final[dict[str, dict[str, str]]] = {
     "half": {"value_i": BITS, "value_h": BITS, "value_f": NUMBER},
@@ -34,10 +37,8 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
 }
 """Per dtype the fields that may hold its values (CASE_FORMAT's table); the first is the one we write."""
 
-PARTS: Final[dict[str, str]] = {"complex_half": "half", "complex_float": "float"}
-"""Complex dtypes whose values stand in a field: two entries per element, re and im, of this dtype."""
-
-# INT31 (planar pairs of int16) is known by shape and dtype only; here is where its reading would go.
+PARTS: Final[dict[str, str]] = {"complex_half": "half", "complex_float": "float", "int31": "int16"}
+"""Dtypes with two entries of another dtype per element: re and im in turn, or (int31) all high halves, then all low."""
 
 _NUMBERS: Final[dict[str, int]] = {
     "value_h": 9, "value_f": 7, "value_i": 8, "value_l": 17, "value_ui": 18, "value_ul": 19,
@@ -62,6 +63,29 @@ def part_dtype(dtype: DType) -> tuple[DType, int]:
     """The dtype of an entry in a value field and the number of entries per element."""
     part = PARTS.get(dtype.name)
     return (DTYPES[part], 2) if part else (dtype, 1)
+
+
+def array_shape(dtype: DType, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of an array that holds a tensor: complex_half has an axis (re, im) more at the end, int31 one (high,
+    low) at the front."""
+    if dtype.storage is not None or dtype.name not in PARTS:
+        return shape
+    return (2, *shape) if dtype.name == "int31" else (*shape, 2)
+
+
+def shaped(flat: NDArray[Any], dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> NDArray[Any]:
+    """The flat entries of a tensor (its span, when strided) seen in its shape; a view. ValueError where NumPy can't."""
+    whole = array_shape(dtype, shape)
+    if dtype.storage is not None:
+        flat = flat.view(dtype.storage)
+    if strides is None or 0 in shape:
+        return flat.reshape(whole)
+    planar = dtype.name == "int31"
+    items = flat.reshape(2, -1) if planar else flat.reshape((-1, *whole[len(shape) :]))
+    axis = 1 if planar else 0
+    steps = tuple(stride * items.strides[axis] for stride in strides)
+    head, tail = items.strides[:axis], items.strides[axis + 1 :]
+    return np.lib.stride_tricks.as_strided(items, whole, head + steps + tail)
 
 
 @dataclass(slots=True)
@@ -114,6 +138,22 @@ class Bulk:
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
+    def float_blocks(self) -> Iterator[NDArray[Any]]:
+        """The entries of value_f piece by piece: views where they are packed."""
+        skip = len(wire.encode_tag(_NUMBERS["value_f"], wire.FIXED32))
+        for raw, packed in self._views():
+            step = _BLOCK * (4 if packed else 4 + skip)
+            for at in range(0, raw.size, step):
+                piece = raw[at : at + step]
+                yield piece.view("<f4") if packed else wire.unpack_fixed32(piece, _NUMBERS["value_f"])
+
+    def release(self) -> None:
+        """Give the memory back that looking at a mapped file has taken; it is read again when it is needed."""
+        if isinstance(self.buffer, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            for start, end, _ in self.spans:
+                begin = start // mmap.PAGESIZE * mmap.PAGESIZE
+                self.buffer.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+
     def integers(self) -> Iterator[NDArray[np.uint64]]:
         """The entries of any other field as the unsigned numbers on the wire, chunk by chunk."""
         for raw, packed in self._views():
@@ -128,24 +168,52 @@ def decode(bulk: Bulk, dtype: DType, count: int) -> NDArray[Any]:
 
     dtype is that of an entry (part_dtype). InputError where the field can't hold the dtype or an entry is out of range.
     """
-    how = FIELDS.get(dtype.name, {}).get(bulk.name)
-    storage = dtype.storage
-    if how is None or storage is None:
-        allowed = ", ".join((*FIELDS.get(dtype.name, ()), "path"))
-        raise InputError(f"{bulk.name} can't hold values of {dtype.name}, expected {allowed}")
+    _, storage = _way(bulk.name, dtype)
     if bulk.name == "value_f":
         floats = bulk.floats()
         with np.errstate(over="ignore", invalid="ignore"):
             values = floats.astype(storage, copy=False)
     else:
-        convert = _bits_of if how == BITS else _number_of
         values = np.empty(count, storage)
         at = 0
-        for chunk in bulk.integers():
-            values[at : at + chunk.size] = convert(chunk, bulk.name, dtype, at)
-            at += chunk.size
+        for block in _integer_blocks(bulk, dtype):
+            values[at : at + block.size] = block
+            at += block.size
     values.flags.writeable = False
     return values
+
+
+def decoded_blocks(bulk: Bulk, dtype: DType) -> Iterator[NDArray[Any]]:
+    """What decode gives, piece by piece; the pages of a mapped file are given back in between."""
+    _, storage = _way(bulk.name, dtype)
+    blocks = bulk.float_blocks() if bulk.name == "value_f" else _integer_blocks(bulk, dtype)
+    held = 0
+    for block in blocks:
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield block.astype(storage, copy=False)
+        held += block.nbytes
+        if held > _HELD:
+            bulk.release()
+            held = 0
+    bulk.release()
+
+
+def _way(name: str, dtype: DType) -> tuple[str, np.dtype[Any]]:
+    """How a field's entries mean elements of the dtype, and its storage; InputError where the field can't hold it."""
+    how = FIELDS.get(dtype.name, {}).get(name)
+    if how is None or dtype.storage is None:
+        allowed = ", ".join((*FIELDS.get(dtype.name, ()), "path"))
+        raise InputError(f"{name} can't hold values of {dtype.name}, expected {allowed}")
+    return how, dtype.storage
+
+
+def _integer_blocks(bulk: Bulk, dtype: DType) -> Iterator[NDArray[Any]]:
+    how, _ = _way(bulk.name, dtype)
+    convert = _bits_of if how == BITS else _number_of
+    at = 0
+    for chunk in bulk.integers():
+        yield convert(chunk, bulk.name, dtype, at)
+        at += chunk.size
 
 
 def _bits_of(chunk: NDArray[np.uint64], name: str, dtype: DType, at: int) -> NDArray[Any]:

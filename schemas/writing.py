@@ -155,23 +155,21 @@ def _plan(role: str, index: int, header: Any, array: Array) -> _Plan:
 
 def _stored(header: Any, dtype: DType, array: NDArray[Any]) -> NDArray[Any]:
     """The values flat, contiguous and little-endian, as they lie in memory: a copy only where the array isn't so."""
-    part, per_element = values.part_dtype(dtype)
-    storage = dtype.storage or part.storage
-    tail = () if dtype.storage else (per_element,)
+    storage = dtype.storage or values.part_dtype(dtype)[0].storage
     if storage is None:
         raise InputError(f'tensor "{header.id}": values of {dtype.name} can\'t be written')
     shape, strides = tuple(header.shape.dims), tuple(header.shape.dim_stride)
-    if array.shape != shape + tail:
-        raise ValueError(f'tensor "{header.id}": the array has shape {array.shape}, its header {shape + tail}')
+    expected = values.array_shape(dtype, shape)
+    if array.shape != expected:
+        raise ValueError(f'tensor "{header.id}": the array has shape {array.shape}, its header {expected}')
     if array.dtype.newbyteorder("<") != storage.newbyteorder("<"):
         raise ValueError(f'tensor "{header.id}": the array holds {array.dtype}, its header says {dtype.name}')
     if not strides:
         return np.ascontiguousarray(array, storage).reshape(-1)
-    spread = np.zeros((span(shape, strides), *tail), storage)
-    steps = tuple(stride * spread.strides[0] for stride in strides)
+    spread = np.zeros(span(shape, strides) * (2 if expected != shape else 1), storage)
     if array.size:
-        np.lib.stride_tricks.as_strided(spread, shape + tail, steps + spread.strides[1:])[...] = array
-    return spread.reshape(-1)
+        values.shaped(spread, dtype, shape, strides)[...] = array
+    return spread
 
 
 def _without_tensors(layout: _Layout) -> Any:

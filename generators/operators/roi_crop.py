@@ -60,7 +60,7 @@ class _RoiCrop(Operator):
     """What both directions share: the grid's values."""
 
     def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
-        """The recipe `grid`: of the coordinates 1/8 exactly -1 or 1, 1/4 on pixel centres, the others uniform in [-1, 1)."""
+        """The recipe `grid`: coordinates 1/8 exactly -1 or 1, 1/4 on pixel centres, the others uniform in [-1, 1)."""
         if recipe != "grid":
             return None
         shape = tuple(int(env[name]) for name in ("N", "OH", "OW"))

@@ -18,7 +18,7 @@ _BLOCK = 1 << 20  # elements worked on at a time in float64
 
 
 class VoxelPoolingForward(Operator):
-    """output_features[b, y, x] sums input_features of the inside points; pos_memo says (b, y, x) of each, -1 outside."""
+    """output_features[b, y, x] sums input_features of the points inside; pos_memo has (b, y, x) of each, else -1."""
 
     contract = Contract(
         op="voxel_pooling_forward",
@@ -48,7 +48,7 @@ class VoxelPoolingForward(Operator):
     )
 
     def reference(self, inputs: Arrays, env: Env) -> Arrays:
-        """Sums in float64, cell by cell in the order of the points. Source: design document voxel_pooling_forward, 3.1."""
+        """Sums in float64, cell by cell in the order of the points. Source: the design document, 3.1."""
         B, N, C = inputs["input_features"].shape
         X, Y, Z = (env[name] for name in ("num_voxel_x", "num_voxel_y", "num_voxel_z"))
         x, y, z = np.moveaxis(inputs["geom_xyz"].reshape(B * N, 3), 1, 0)
@@ -68,7 +68,7 @@ class VoxelPoolingForward(Operator):
         return {"output_features": output.reshape(B, Y, X, C), "pos_memo": pos_memo.reshape(B, N, 3)}
 
     def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
-        """The recipe `points`: of the coordinates 4/5 inside, 1/20 each at 0, at the last, just below 0, at or beyond the end."""
+        """The recipe `points`: coordinates 4/5 inside, 1/20 each at 0, at the last, below 0, at or beyond the end."""
         if recipe != "points":
             return None
         shape = (int(env["batch_size"]), int(env["num_points"]))

@@ -213,6 +213,8 @@ def _write(tasks: Sequence[Task], out: Path, jobs: int, plugins: Sequence[Path])
                     click.echo(str(result), err=True)
                     code = max(code, result.exit_code)
                 else:
+                    for warning in result.get("warnings", ()):
+                        click.echo(f"warning: {warning}", err=True)
                     done[case_id] = result
     finally:
         if done:

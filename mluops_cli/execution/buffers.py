@@ -12,7 +12,7 @@ import xxhash
 from mluops_cli.implementations.memory import Guarded
 from schemas.dtypes import DTYPES, DType
 from schemas.tensors import span
-from schemas.values import part_dtype
+from schemas.values import part_dtype, shaped
 
 Array = np.ndarray[Any, Any]
 
@@ -42,18 +42,8 @@ class OutputBuffer:
         self._flat = self._memory.bytes.view(part.storage)
         self._baseline = baseline
         self._fill = fill
-        items: Array
-        tail: tuple[int, ...]
         self.sentinel: Any = None  # the value, or None where it differs from element to element
-        if dtype.storage is not None:
-            items, tail = self._flat.view(dtype.storage), ()
-        else:
-            items, tail = self._flat.reshape(-1, per_element), (per_element,)
-        if strides is None or 0 in shape:
-            self.array: Array = items.reshape(shape + tail)
-        else:
-            steps = tuple(stride * items.strides[0] for stride in strides)
-            self.array = np.lib.stride_tricks.as_strided(items, shape + tail, steps + items.strides[1:])
+        self.array: Array = shaped(self._flat, dtype, shape, strides)
 
     def prepare(self, repeat: int) -> None:
         """Fill it for a call, each repeat (from 0) with another value."""

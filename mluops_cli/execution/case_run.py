@@ -52,6 +52,9 @@ def run_case(task: Mapping[str, Any], implementation: Implementation, repeat: in
         with read_case(Path(task["file"])) as file:
             if task["noted"] is not None:
                 proto.set_meta(file.node, proto.CaseMeta(**task["noted"]))
+            kernels = implementation.operators()
+            if kernels is not None and file.op not in kernels:
+                return {"status": "skip", "reason": f"{implementation.name} has no kernel of {file.op}"}
             return _run(prepare(file), implementation, repeat)
     except MluopsError as error:
         return _error("case" if error.exit_code == InputError.exit_code else "tool", str(error))

@@ -10,12 +10,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 import psutil
 
+from mluops_cli.execution.settings import WorkerSettings
 from mluops_cli.execution.worker import worker_main
+
+__all__ = ["WorkerProcess", "WorkerSettings"]
 
 KEPT: Final = 4096  # bytes of what a case prints that are kept: as many of its start, as many of its end
 _CHUNK: Final = 1 << 16
@@ -24,15 +27,6 @@ _CHUNKS: Final = 16  # read at once: a flood must not keep the supervisor from i
 _THREADS: Final = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerSettings:
-    """What a worker has to know besides its cases; plug-ins are paths of Python files."""
-
-    impl: str
-    plugins: tuple[str, ...] = ()
-    repeat: int = 1
 
 
 class WorkerProcess:
@@ -121,6 +115,17 @@ class WorkerProcess:
             name = "unknown"
         why = ", perhaps out of memory" if -code == signal.SIGKILL else ""
         return f"its process died of signal {-code} ({name}{why})"
+
+    def held(self) -> int:
+        """Bytes of memory that it and all it started hold for themselves; files they have mapped don't count."""
+        held = 0
+        with suppress(psutil.Error):
+            root = psutil.Process(self.process.pid)
+            for each in (root, *root.children(recursive=True)):
+                with suppress(psutil.Error):
+                    memory = each.memory_info()
+                    held += memory.rss - getattr(memory, "shared", 0)
+        return held
 
     def finish(self) -> None:
         """Let an idle worker end by itself; close() is still to come."""

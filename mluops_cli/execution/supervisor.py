@@ -21,7 +21,8 @@ from typing import Any, Final
 from generators.batch import available_memory
 from mluops_cli.execution.events import CaseFinished, CaseStarted, Heartbeat, Listener, RunFinished, RunStarted
 from mluops_cli.execution.plan import PlannedCase
-from mluops_cli.execution.process import WorkerProcess, WorkerSettings
+from mluops_cli.execution.process import WorkerProcess
+from mluops_cli.execution.settings import WorkerSettings
 from mluops_cli.reports.record import Record, Tally
 from schemas.errors import InputError, UnavailableError
 
@@ -30,6 +31,8 @@ _START_LIMIT: Final = 120.0  # seconds a worker may take to load the implementat
 _FAREWELL: Final = 2.0  # seconds an idle worker may take to end by itself
 _MEMORY_SHARE: Final = 0.8  # of the available memory that the cases being run may need together
 _MEMORY_FACTOR: Final = 2.5  # times its tensors: what a case needs at most
+_MEMORY_LIMIT: Final = 0.9  # of the memory that is available at the start: what a case may take without --memory
+_LOOK: Final = 0.2  # seconds between looks at the memory of cases that take longer than this
 
 
 @dataclass(slots=True)
@@ -40,6 +43,7 @@ class RunSettings:
     out: Path
     jobs: int = 1
     timeout: float = 300.0
+    memory: int | None = None  # bytes a case may take, with all it starts; None: what the machine has
     max_failures: int | None = None
     strict: bool = False
     repro: Callable[[PlannedCase], str] = lambda case: ""
@@ -63,13 +67,18 @@ class _Supervisor:
     given_back: set[str] = field(default_factory=set)
     loaded: bool = False  # whether any worker has ever come up
     beaten: float = 0.0  # when the last heartbeat was
+    looked: float = 0.0  # when the memory of running cases was last looked at
+    memory: int = field(default_factory=lambda: int(available_memory() * _MEMORY_LIMIT))
 
     def run(self, cases: Sequence[PlannedCase]) -> RunFinished:
         start = time.monotonic()
         for record in self.settings.finished:
             self.tally.add(record.status, record.blame)
         done = {record.case for record in self.settings.finished}
-        self.waiting.extend(case for case in cases if case.id not in done)
+        todo = [case for case in cases if case.id not in done]
+        if self.settings.jobs > 1:  # the largest first, so that no worker is left alone with one at the end
+            todo.sort(key=lambda case: -case.size)
+        self.waiting.extend(todo)
         total, jobs = len(self.waiting) + len(done), min(self.settings.jobs, max(1, len(self.waiting)))
         self._emit(RunStarted(self.settings.worker.impl, total, jobs, self.settings.out, len(done)))
         with _interruptible() as interrupt:
@@ -101,11 +110,12 @@ class _Supervisor:
         """Give cases to idle workers, and start workers while there are cases for them."""
         budget = available_memory() * _MEMORY_SHARE if self.running else 0.0
         while self.waiting and (self.idle or self.waiting[0].problem is not None):
-            case = self.waiting[0]
+            fits = not self.running or self.waiting[0].size * _MEMORY_FACTOR <= budget
+            case = self.waiting[0 if fits else -1]
             if case.problem is None and self.running and case.size * _MEMORY_FACTOR > budget:
                 break
             budget -= case.size * _MEMORY_FACTOR
-            self.waiting.popleft()
+            self.waiting.remove(case)
             if case.problem is not None:
                 self._finish(case, {"status": "error", "blame": "case", "reason": case.problem})
             else:
@@ -133,6 +143,7 @@ class _Supervisor:
         workers = [*self.running, *self.starting, *self.idle]
         now = time.monotonic()
         late = min((worker.since + self.settings.timeout - now for worker in self.running), default=_TICK)
+        late = min(late, _LOOK if self.running else _TICK)
         handles: list[Any] = [interrupt.handle, *(each for worker in workers for each in worker.waitables())]
         wait(handles, min(max(late, 0.0), _TICK))
         for worker in workers:
@@ -145,10 +156,26 @@ class _Supervisor:
                 self.idle.remove(worker)
                 worker.close()
         now = time.monotonic()
+        if now - self.looked >= _LOOK:
+            self._look(now)
         if now - self.beaten >= _TICK:
             self.beaten = now
             running = tuple((case.id, now - worker.since) for worker, case in self.running.items())
             self._emit(Heartbeat(running, self.tally.total))
+
+    def _look(self, now: float) -> None:
+        """End the cases that hold too much memory.
+
+        Looked at from outside, since a limit of the system (RLIMIT_AS) counts address space: mapped files, and the
+        hundreds of gigabytes that device drivers reserve; and it counts per process, not what a case starts as well.
+        """
+        limit = self.settings.memory or self.memory
+        for worker in [each for each in self.running if now - each.since >= _LOOK]:
+            if (held := worker.held()) > limit:
+                reason = f"out of memory: it held {_mib(held)}, the limit is {_mib(limit)} (--memory)"
+                worker.close()
+                self._finish(self.running.pop(worker), {"status": "crash", "reason": reason}, worker)
+        self.looked = time.monotonic()
 
     def _greet(self, worker: WorkerProcess) -> None:
         """A new worker is ready, or has failed to load the implementation: nothing can be run then."""
@@ -248,6 +275,10 @@ def _interruptible() -> Iterator[_Interrupt]:
         for number, handler in before.items():
             signal.signal(number, handler)
         interrupt.close()
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.0f} MiB"
 
 
 def _last_line(text: str) -> str:

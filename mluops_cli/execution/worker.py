@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 import threading
+from contextlib import suppress
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -64,6 +65,8 @@ def _live_and_die_with_the_supervisor() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent.pid:
             os._exit(1)
+        with suppress(OSError):  # short of memory, the system ends us and not the supervisor
+            Path("/proc/self/oom_score_adj").write_text("1000")
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 

@@ -17,6 +17,7 @@ from mluops_cli.reports.record import FAILING, Record
 from mluops_cli.reports.text import one_line
 
 ROWS: Final = 60  # cases up to which the table has a row for each; more are summed up by suite
+_ANY_WIDTH: Final = 100_000  # columns where there is no terminal to fit into: ids and lines are never folded
 _BEAT: Final = 30.0  # seconds between the lines that say a run is alive, where there is no terminal
 _COLOURS: Final = {"pass": "green", "empty": "green", "skip": "yellow", "mistrusted": "yellow", "waived": "yellow"}
 
@@ -25,6 +26,8 @@ class ConsoleReport:
     """Listens to a run and shows it."""
 
     def __init__(self, console: Console) -> None:
+        if not console.is_terminal:
+            console.width = _ANY_WIDTH
         self.console = console
         self.rows: list[Record] = []
         self.failures: list[Record] = []

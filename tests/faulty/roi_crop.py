@@ -128,7 +128,7 @@ def _roi_crop(op, inputs, outputs, params, descriptors, handle, fault=""):
     return SUCCESS
 
 
-# fault -> (what the reason must speak of: a criterion, NaN / Inf, the status, unwritten memory; where it can be planted)
+# fault -> (what the reason must speak of: a criterion, NaN / Inf, the status; where it can be planted)
 _BOTH, _FORWARD, _BACKWARD = ("roi_crop_forward", "roi_crop_backward"), ("roi_crop_forward",), ("roi_crop_backward",)
 REASONS = {
     "xy_swapped": ("diff1", _BOTH),

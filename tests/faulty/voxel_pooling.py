@@ -39,7 +39,7 @@ def _pool(op, inputs, outputs, params, descriptors, handle, fault=""):
     if status is not None or fault == "writes_nothing":
         return status or SUCCESS
     features, output, memo = inputs["input_features"], outputs["output_features"], outputs["pos_memo"]
-    B, N, C = features.shape
+    _, N, C = features.shape
     X, Y, Z = params["num_voxel_x"], params["num_voxel_y"], params["num_voxel_z"]
     x, y, z = np.moveaxis(inputs["geom_xyz"], -1, 0)
     if fault == "bounds_swapped":

@@ -162,8 +162,11 @@ def test_without_a_contract_tensors_are_named_by_their_ids(tmp_path: Path) -> No
     assert found.carries_baseline
     assert found.params["iou_threshold"] == 0.5
     assert found.params["mode"] == 3
-    with pytest.raises(InputError, match="two tensors have the id 'b'"):
-        bound(tmp_path, ABS.replace('"a"', '"b"'))
+
+
+def test_tensors_of_one_id_are_told_apart(tmp_path: Path) -> None:
+    found = bound(tmp_path, ABS.replace('"a"', '"b"'))
+    assert (list(found.inputs), list(found.outputs)) == (["b"], ["b~2"])
 
 
 def test_a_tensor_called_null_is_absent(tmp_path: Path) -> None:

@@ -9,29 +9,18 @@ there are sites.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mluops_cli.implementations.base import Array
-from mluops_cli.implementations.tiled.kernel import (
-    Descriptors,
-    Params,
-    Result,
-    Tensors,
-    WorkspaceKernel,
-    expect,
-    regions,
-    require,
-    sizes,
-)
+from mluops_cli.implementations.checks import get_indice_pairs as checks
+from mluops_cli.implementations.checks.get_indice_pairs import AXES
+from mluops_cli.implementations.checks.operator import Params, Result, Tensors, require
+from mluops_cli.implementations.tiled.kernel import WorkspaceKernel, regions
 from mluops_cli.implementations.tiled.onchip import Machine, shaped, span, split, tiles
 from schemas.status import NOT_SUPPORTED, SUCCESS
-
-_AXES = range(3)
-_MOST_OFFSETS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +50,8 @@ def _rulebook(params: Params, sites_in: int) -> _Rulebook:
     return _Rulebook(params, sites_in, offsets, (offsets * sites_in).bit_length())
 
 
-class GetIndicePairs(WorkspaceKernel):
+class GetIndicePairs(WorkspaceKernel, checks.GetIndicePairs):
     """Expand to K offsets, sort and number the reached cells, look the numbers up, collect the pairs per offset."""
-
-    inputs, outputs = ("indices",), ("out_indices", "indice_pairs", "indice_num")
-    on_empty = SUCCESS
-
-    def check(self, described: Descriptors, params: Params) -> None:
-        """Refuse what section 1.4 and the set-up of the descriptor exclude, BAD_PARAM."""
-        _check_convolution(params)
-        L, _ = sizes(described["indices"], 2)
-        rows, _ = sizes(described["out_indices"], 2)
-        book = _rulebook(params, L)
-        expect(described["indices"], "int32", (L, 4))
-        expect(described["out_indices"], "int32", (rows, 4))
-        expect(described["indice_pairs"], "int32", (book.offsets, 2, L))
-        expect(described["indice_num"], "int32", (book.offsets,))
-        require(book.offsets <= _MOST_OFFSETS)
-        require(params["batch"] * math.prod(params["input_space"]) >= L and book.cells >= rows)
-        require(not params["sub_m"] or rows == L)
-
-    def empty(self, described: Descriptors, given: Mapping[str, Array | None]) -> Result:
-        """No site or no output: no pair of any offset, SUCCESS."""
-        for name, value in (("indice_num", 0), ("indice_pairs", -1)):
-            array = given.get(name)
-            require(array is not None or described[name].elements == 0)
-            if array is not None:
-                array[...] = value
-        return {"status": SUCCESS, "num_act_out": 0}
 
     def workspace_bytes(self, tensors: Tensors, params: Params) -> int:
         """Keys of all pairs, keys of all output sites, and the pairs' output rows (3.4)."""
@@ -116,18 +79,6 @@ class GetIndicePairs(WorkspaceKernel):
         _look_up(self.machine, book, keys, sites, rows)
         _collect(self.machine, rows.reshape(book.offsets, -1), tensors["indice_pairs"], tensors["indice_num"])
         return {"status": SUCCESS, "num_act_out": found}
-
-
-def _check_convolution(params: Params) -> None:
-    spaces = [params[name] for name in ("input_space", "filter_space", "output_space")]
-    pads, strides, dilations = params["pad"], params["stride"], params["dilation"]
-    require(params["dimnb"] == 5 and params["batch"] > 0)
-    require(params["transpose"] == 0 and params["inverse"] == 0 and params["sub_m"] in (0, 1))
-    require(all(len(each) == len(_AXES) for each in (*spaces, pads, strides, dilations)))
-    require(min(map(min, spaces)) >= 1 and min(pads) >= 0 and min(strides) >= 1 and min(dilations) >= 1)
-    require(all(1 in (strides[axis], dilations[axis]) for axis in _AXES))
-    if params["sub_m"]:
-        require(max(*strides, *dilations) == 1 and list(params["input_space"]) == list(params["output_space"]))
 
 
 def _book(tensors: Tensors, params: Params) -> _Rulebook:
@@ -180,7 +131,7 @@ def _of(units: range) -> tuple[int, int]:
 def _shift(params: Params, offsets: range, shift: Array) -> None:
     """pad - k*dilation per axis of some kernel offsets, [3, offsets, 1]."""
     k = np.arange(*_of(offsets))[:, None]
-    for axis in reversed(_AXES):
+    for axis in reversed(AXES):
         k, of_axis = np.divmod(k, params["filter_space"][axis])
         np.multiply(of_axis, -params["dilation"][axis], out=shift[axis])
         shift[axis] += params["pad"][axis]
@@ -193,7 +144,7 @@ def _output_cells(
     cell[...] = columns[0]
     np.greater_equal(cell, 0, out=valid)
     valid &= np.less(cell, params["batch"], out=test)
-    for axis in _AXES:
+    for axis in AXES:
         stride, space = params["stride"][axis], params["output_space"][axis]
         np.add(columns[1 + axis], shift[axis], out=at)
         valid &= np.greater_equal(at, 0, out=test)
@@ -216,7 +167,7 @@ def _number_inputs(machine: Machine, book: _Rulebook, indices: Array, sites: Arr
             columns = shaped(buffer, 4, len(load))
             columns[...] = indices[span(load)].T
             inside = (columns[0] >= 0) & (columns[0] < book.params["batch"])
-            for axis in _AXES:
+            for axis in AXES:
                 space = book.params["output_space"][axis]
                 inside &= (columns[1 + axis] >= 0) & (columns[1 + axis] < space)
                 columns[0] *= space
@@ -258,7 +209,7 @@ def _decode(machine: Machine, book: _Rulebook, sites: Array, out_indices: Array)
         for load in tiles(core, length):
             cell, place = cells[: len(load)], shaped(places, len(load), 4)
             np.right_shift(sites[span(load)], book.bits, out=cell)
-            for axis in reversed(_AXES):
+            for axis in reversed(AXES):
                 cell[...], place[:, 1 + axis] = np.divmod(cell, book.params["output_space"][axis])
             place[:, 0] = cell
             out_indices[span(load)] = place

@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 from mluops_cli.implementations.base import Array
-from mluops_cli.implementations.tiled.kernel import (
-    Descriptors,
-    Params,
-    Result,
-    Tensors,
-    WorkspaceKernel,
-    expect,
-    regions,
-    require,
-    sizes,
-)
+from mluops_cli.implementations.checks import masked_im2col as checks
+from mluops_cli.implementations.checks.operator import Params, Tensors
+from mluops_cli.implementations.tiled.kernel import WorkspaceKernel, regions
 from mluops_cli.implementations.tiled.onchip import span, split, transpose
-from schemas.status import BAD_PARAM, SUCCESS
+from schemas.status import SUCCESS
 
 
-class MaskedIm2colForward(WorkspaceKernel):
+class MaskedIm2colForward(WorkspaceKernel, checks.MaskedIm2colForward):
     """Masks are copied whole rows of channels at a time, so feature and columns are transposed before and after."""
-
-    inputs, outputs = ("feature", "mask_h_idx", "mask_w_idx"), ("data_col",)
-
-    def check(self, described: Descriptors, params: Params) -> None:
-        """Refuse what section 1.4 excludes, BAD_PARAM."""
-        kernel_h, kernel_w = params["kernel_h"], params["kernel_w"]
-        require(kernel_h > 0 and kernel_w > 0)
-        feature = described["feature"]
-        _, C, H, W = sizes(feature, 4)
-        (masks,) = sizes(described["mask_h_idx"], 1)
-        require(feature.dtype in ("half", "float"))
-        expect(feature, feature.dtype, (1, C, H, W), "NCHW")
-        expect(described["mask_h_idx"], "int32", (masks,))
-        expect(described["mask_w_idx"], "int32", (masks,))
-        expect(described["data_col"], feature.dtype, (C * kernel_h * kernel_w, masks))
-
-    def empty(self, described: Descriptors, given: object) -> Result:
-        """Without masks there is nothing to do, SUCCESS; without a feature BAD_PARAM (1.1)."""
-        return BAD_PARAM if described["feature"].elements == 0 else SUCCESS
 
     def workspace_bytes(self, tensors: Tensors, params: Params) -> int:
         """The feature and the columns once each (3.4); the transposes need none, they pass through the chip."""

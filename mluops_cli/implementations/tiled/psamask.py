@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from mluops_cli.implementations.base import Array
+from mluops_cli.implementations.checks import psamask as checks
 from mluops_cli.implementations.checks.operator import Params, Tensors, require
-from mluops_cli.implementations.checks.psamask import DISTRIBUTE, Psamask, PsamaskBackwardCheck
+from mluops_cli.implementations.checks.psamask import DISTRIBUTE
 from mluops_cli.implementations.tiled.kernel import Kernel
 from mluops_cli.implementations.tiled.onchip import OnChip, shaped, span, split, tiles
 from schemas.status import NOT_SUPPORTED, SUCCESS
-
-COLLECT: Final = 0
-DISTRIBUTE: Final = 1
 
 _Segment = tuple[range, range, range]  # of N, H and W
 _Index = tuple[Any, ...]
@@ -30,12 +28,8 @@ class _Tile(NamedTuple):
     full: Array  # main memory [n, h, w, i, j]; DISTRIBUTE: [n, i, j, h, w]
 
 
-class _Psamask(Kernel):
+class _Psamask(Kernel, checks.Psamask):
     """The two directions differ in which tensor is read; both are split and held on chip alike."""
-
-    masked: ClassVar[str]  # the tensor with h_mask*w_mask channels
-    full: ClassVar[str]  # the tensor with H*W channels
-    on_empty = SUCCESS
 
     def run(self, tensors: Tensors, params: Params) -> str:
         """Every core walks over its segment in tiles; a mask of which not one position fits: NOT_SUPPORTED (3.2.3)."""
@@ -78,11 +72,8 @@ class _Psamask(Kernel):
         """Load, zero on chip, copy the rectangles, store."""
 
 
-class PsamaskForward(_Psamask):
+class PsamaskForward(_Psamask, checks.PsamaskForward):
     """x to y; for DISTRIBUTE transposed on chip before the store."""
-
-    inputs, outputs = ("x",), ("y",)
-    masked, full = "x", "y"
 
     def tile(self, tile: _Tile, rectangles: Iterator[tuple[_Index, _Index]]) -> None:
         """Place the mask's valid cells on the feature's."""
@@ -97,11 +88,8 @@ class PsamaskForward(_Psamask):
             tile.full[...] = tile.turned
 
 
-class PsamaskBackward(_Psamask):
+class PsamaskBackward(_Psamask, checks.PsamaskBackward):
     """dy to dx; for DISTRIBUTE transposed on chip after the load."""
-
-    inputs, outputs = ("dy",), ("dx",)
-    masked, full = "dx", "dy"
 
     def tile(self, tile: _Tile, rectangles: Iterator[tuple[_Index, _Index]]) -> None:
         """Fetch the mask's valid cells from the feature's."""

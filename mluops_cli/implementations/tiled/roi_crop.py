@@ -7,12 +7,14 @@ a part are looped over. Coordinates and weights are the core's scalars.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from mluops_cli.implementations.base import Array
-from mluops_cli.implementations.tiled.kernel import Descriptors, Kernel, Params, Tensors, expect, require, sizes
+from mluops_cli.implementations.checks import roi_crop as checks
+from mluops_cli.implementations.checks.operator import Params, Tensors
+from mluops_cli.implementations.tiled.kernel import Kernel
 from mluops_cli.implementations.tiled.onchip import (
     arrival_order,
     atomic_add,
@@ -22,7 +24,7 @@ from mluops_cli.implementations.tiled.onchip import (
     split,
     tiles,
 )
-from schemas.status import BAD_PARAM, SUCCESS
+from schemas.status import SUCCESS
 
 _CORNERS = 4
 
@@ -35,21 +37,8 @@ class _Corner(NamedTuple):
     weight: Array  # float [bins, 1], 0 where outside
 
 
-class _RoiCrop(Kernel):
+class _RoiCrop(Kernel, checks.RoiCrop):
     """Both directions walk over the bins of the crops: N*OH*OW of them, split over the cores."""
-
-    images: ClassVar[str]  # the tensor [B, H, W, C]
-    crops: ClassVar[str]  # the tensor [N, OH, OW, C]
-    on_empty = BAD_PARAM
-
-    def check(self, described: Descriptors, params: Params) -> None:
-        """Refuse what section 1.4 excludes, BAD_PARAM."""
-        B, H, W, C = sizes(described[self.images], 4)
-        N, OH, OW, _ = sizes(described[self.crops], 4)
-        expect(described[self.images], "float", (B, H, W, C), "NHWC")
-        expect(described[self.crops], "float", (N, OH, OW, C), "NHWC")
-        expect(described["grid"], "float", (N, OH, OW, 2))
-        require(B == 0 or N % B == 0)
 
     def loads(self, bins: int, channels: int, part: int) -> list[range]:
         """What the cores load at a time: as many bins as a part holds, one where the channels exceed it."""
@@ -57,11 +46,8 @@ class _RoiCrop(Kernel):
         return [load for core in cores for load in tiles(core, max(1, part // channels))]
 
 
-class RoiCropForward(_RoiCrop):
+class RoiCropForward(_RoiCrop, checks.RoiCropForward):
     """The memory in 8 parts: the four corners twice, for loading one while computing on the other (3.1.1)."""
-
-    inputs, outputs = ("input", "grid"), ("output",)
-    images, crops = "input", "output"
 
     def run(self, tensors: Tensors, params: Params) -> str:
         """Per load: fetch the corners that lie inside, weigh and add them in place, store."""
@@ -85,11 +71,8 @@ class RoiCropForward(_RoiCrop):
         return SUCCESS
 
 
-class RoiCropBackward(_RoiCrop):
+class RoiCropBackward(_RoiCrop, checks.RoiCropBackward):
     """The memory in 10 parts: the gradient of a bin and those of its four corners, twice (3.1.2)."""
-
-    inputs, outputs = ("grad_output", "grid"), ("grad_input",)
-    images, crops = "grad_input", "grad_output"
 
     def run(self, tensors: Tensors, params: Params) -> str:
         """Per load: weigh the gradient for each corner and add it atomically to the pixels that lie inside."""

@@ -7,7 +7,10 @@ from typing import Any, Final
 import numpy as np
 
 from mluops_cli.implementations.base import Array
-from mluops_cli.implementations.tiled.kernel import Descriptors, Kernel, Params, Tensors, expect, require
+from mluops_cli.implementations.checks import voxel_pooling as checks
+from mluops_cli.implementations.checks.operator import Params, Tensors
+from mluops_cli.implementations.checks.voxel_pooling import SIZES
+from mluops_cli.implementations.tiled.kernel import Kernel
 from mluops_cli.implementations.tiled.onchip import (
     arrival_order,
     atomic_add,
@@ -17,30 +20,17 @@ from mluops_cli.implementations.tiled.onchip import (
     split,
     tiles,
 )
-from schemas.status import BAD_PARAM, SUCCESS
+from schemas.status import SUCCESS
 
 _PARTS: Final = 9  # of the memory: 3 for the points, 3 for their transpose, 3 for masks and offsets (3.1, step 0)
-_SIZES: Final = ("batch_size", "num_points", "num_channels", "num_voxel_x", "num_voxel_y", "num_voxel_z")
 
 
-class VoxelPoolingForward(Kernel):
+class VoxelPoolingForward(Kernel, checks.VoxelPoolingForward):
     """Points are loaded as many at a time as 9 parts allow; 6 of these then hold the features of points inside."""
-
-    inputs, outputs = ("geom_xyz", "input_features"), ("output_features", "pos_memo")
-    on_empty = BAD_PARAM
-
-    def check(self, described: Descriptors, params: Params) -> None:
-        """Refuse what section 1.4 excludes, BAD_PARAM."""
-        B, N, C, X, Y, Z = (params[name] for name in _SIZES)
-        require(min(B, N, C, X, Y, Z) > 0)
-        expect(described["geom_xyz"], "int32", (B, N, 3))
-        expect(described["input_features"], "float", (B, N, C))
-        expect(described["output_features"], "float", (B, Y, X, C))
-        expect(described["pos_memo"], "int32", (B, N, 3))
 
     def run(self, tensors: Tensors, params: Params) -> str:
         """Zero the output; per load: which points are inside, their pos_memo, and the sums of their features."""
-        B, N, C, *_ = (params[name] for name in _SIZES)
+        B, N, C, *_ = (params[name] for name in SIZES)
         points, memo = tensors["geom_xyz"].reshape(B * N, 3), tensors["pos_memo"].reshape(B * N, 3)
         features, pooled = tensors["input_features"].reshape(B * N, C), tensors["output_features"].reshape(-1, C)
         limit = max(1, self.machine.nram // points.itemsize // _PARTS)

@@ -39,10 +39,8 @@ def by_dictionary(indices, space, kernel, stride, pad, dilation, batch, sub_m):
             o = tuple(moved[a] // stride[a] for a in range(3))
             if all(moved[a] % stride[a] == 0 and 0 <= o[a] < out_space[a] for a in range(3)):
                 reached[k].append((j, (n, *o)))
-    if sub_m:
-        outputs = [tuple(row) for row in indices]
-    else:
-        outputs = sorted({o for pairs in reached.values() for _, o in pairs})
+    found = sorted({o for pairs in reached.values() for _, o in pairs})
+    outputs = [tuple(row) for row in indices] if sub_m else found
     row_of = {o: row for row, o in enumerate(outputs)}
     pairs = {k: [(j, row_of[o]) for j, o in listed if o in row_of] for k, listed in reached.items()}
     return outputs, pairs

@@ -72,7 +72,7 @@ def one(image, y, x):
     ],
 )
 def test_hand_checked_values(y, x, expected):
-    """(1, 0) and (0, 1) lie exactly on an edge: a public baseline that interchanges two corner checks is wrong there."""
+    """(1, 0) and (0, 1) lie on an edge, where a public baseline that interchanges two corner checks is wrong."""
     assert one([[1, 2], [3, 4]], y, x) == expected
 
 

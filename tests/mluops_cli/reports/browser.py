@@ -18,7 +18,8 @@ DRIVER = shutil.which("chromedriver")
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _ARGUMENTS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--window-size=1280,900",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+    "--window-size=1280,900",
 )  # fmt: skip
 
 

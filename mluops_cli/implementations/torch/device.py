@@ -1,0 +1,66 @@
+"""The device that the PyTorch kernels run on: whether it is there, its tensors, its clock."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from mluops_cli.implementations.base import Array
+from schemas.errors import UnavailableError
+
+
+class Device:
+    """cpu, cuda or mlu, perhaps with a number; UnavailableError where this machine lacks it."""
+
+    def __init__(self, name: str) -> None:
+        kind = name.partition(":")[0]
+        if kind == "mlu":
+            _import_torch_mlu()
+        self._module: Any = getattr(torch, kind)  # torch.cpu, torch.cuda, torch.mlu
+        self.on_host = kind == "cpu"
+        if not self.on_host and not self._module.is_available():
+            raise UnavailableError(f"torch: no {kind} device is available (torch {torch.__version__})")
+        number = int(name.partition(":")[2] or 0)
+        if not self.on_host and number >= (count := self._module.device_count()):
+            raise UnavailableError(f"torch: no device {name}, there are {count}")
+        self.device = torch.device(name)
+        if "OMP_NUM_THREADS" not in os.environ:
+            torch.set_num_threads(1)  # workers share the cores
+
+    def tensor(self, array: Array) -> torch.Tensor:
+        """The array on the device; on the host the same memory."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # inputs are read-only, and torch has no such tensors
+            return torch.from_numpy(array).to(self.device)
+
+    @contextmanager
+    def timed(self) -> Iterator[list[float]]:
+        """A list that holds, after the block, the microseconds that the device spent on it."""
+        taken: list[float] = []
+        if self.on_host:
+            start = time.perf_counter()
+            yield taken
+            taken.append((time.perf_counter() - start) * 1e6)
+            return
+        begin, end = (self._module.Event(enable_timing=True) for _ in range(2))
+        self._module.synchronize(self.device)
+        with torch.device(self.device):
+            begin.record()
+            yield taken
+            end.record()
+        self._module.synchronize(self.device)
+        taken.append(begin.elapsed_time(end) * 1e3)
+
+
+def _import_torch_mlu() -> None:
+    try:
+        importlib.import_module("torch_mlu")
+    except Exception as error:  # a broken installation raises anything
+        raise UnavailableError(f"torch: device mlu needs the package torch_mlu: {' '.join(str(error).split())}") from None
