@@ -43,6 +43,9 @@ bench: install  ## speed, as ratios against a plain copy, a raw file or another 
 proto: install  ## rebuild the descriptor of the case file's schema
 	$(BIN)/python -m schemas.build
 
+docs: install  ## the pictures of the README (needs Chromium: make browser)
+	$(BIN)/python docs/pictures.py
+
 browser:  ## Debian: Chromium, its driver and xmllint, for the tests of the HTML and JUnit reports (as root)
 	apt-get update
 	apt-get install -y --no-install-recommends chromium chromium-driver libxml2-utils fonts-noto-cjk

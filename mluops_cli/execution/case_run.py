@@ -1,20 +1,19 @@
-"""One case in a worker: file -> arrays -> implementation, every repeat judged -> a plain result for the supervisor."""
+"""One case in a worker: file -> arrays -> calls, each judged -> a plain result for the supervisor."""
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from generators.binding import Bound, bind
 from generators.contract import LARGE
 from generators.operator import operators
 from mluops_cli.execution.buffers import Array, OutputBuffer, digest, is_mapped
-from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge_outputs
-from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds
-from mluops_cli.judging.verdict import Verdict, judge_status
+from mluops_cli.execution.calls import GOES_ON, Calls, Prepared, Result, describe, error
+from mluops_cli.execution.perf import Meter
+from mluops_cli.execution.settings import WorkerSettings
+from mluops_cli.implementations.base import Call, Implementation
 from schemas import proto
 from schemas.casefile import CaseFile, read_case
 from schemas.errors import InputError, MluopsError
@@ -22,31 +21,10 @@ from schemas.status import SUCCESS
 from schemas.tensors import TensorRecord
 from schemas.values import part_dtype
 
-Result = dict[str, Any]
-_GOES_ON: Final = ("pass", "empty", "mistrusted")
-_REASON: Final = 2000  # characters of an error's text that go into a record
 
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A case with its arrays; baseline holds the outputs that are compared, none where no success is expected."""
-
-    bound: Bound
-    call: Call
-    outputs: dict[str, OutputBuffer]
-    baseline: dict[str, Array]
-    digests: dict[str, int]  # of the inputs whose memory could be written to
-
-
-@dataclass(slots=True)
-class _Runs:
-    """What the calls of one case came to."""
-
-    outcomes: list[Outcome] = field(default_factory=list)
-    digests: list[tuple[int, ...]] = field(default_factory=list)  # of the outputs, where they are defined
-
-
-def run_case(task: Mapping[str, Any], implementation: Implementation, repeat: int) -> Result:
+def run_case(
+    task: Mapping[str, Any], implementation: Implementation, settings: WorkerSettings, meter: Meter | None = None
+) -> Result:
     """The result of one case: Record's keys from `status` on, whatever the implementation does short of dying."""
     try:
         with read_case(Path(task["file"])) as file:
@@ -55,58 +33,24 @@ def run_case(task: Mapping[str, Any], implementation: Implementation, repeat: in
             kernels = implementation.operators()
             if kernels is not None and file.op not in kernels:
                 return {"status": "skip", "reason": f"{implementation.name} has no kernel of {file.op}"}
-            return _run(prepare(file), implementation, repeat)
-    except MluopsError as error:
-        return _error("case" if error.exit_code == InputError.exit_code else "tool", str(error))
-    except Exception as error:
-        return _error("tool", f"internal error: {_describe(error)}")
+            return _run(prepare(file), implementation, settings, meter)
+    except MluopsError as wrong:
+        return error("case" if wrong.exit_code == InputError.exit_code else "tool", str(wrong))
+    except Exception as wrong:
+        return error("tool", f"internal error: {describe(wrong)}")
 
 
-def _run(prepared: Prepared, implementation: Implementation, repeat: int) -> Result:
-    result = _facts(prepared.bound)
-    runs = _Runs()
-    for number in range(repeat):
-        result |= _run_once(prepared, implementation, number, runs)
-        succeeded = bool(runs.outcomes) and runs.outcomes[-1].status == SUCCESS
-        if repeat > 1 and succeeded and not has_undefined_parts(prepared.bound):
-            runs.digests.append(tuple(digest(buffer.array) for buffer in prepared.outputs.values()))
-        result["repeats"] = number + 1
-        if result["status"] not in _GOES_ON:
-            if number:
-                result["reason"] = f"repeat {number + 1}, after right ones: {result['reason']}"
-            break
-    return result | _figures(runs)
-
-
-def _run_once(prepared: Prepared, implementation: Implementation, number: int, runs: _Runs) -> Result:
-    """One call and its verdict."""
-    for buffer in prepared.outputs.values():
-        buffer.prepare(number)
-    try:
-        outcome = implementation.call(prepared.call)
-    except CannotShow as skip:
-        return {"status": "skip", "reason": str(skip)}
-    except OutOfBounds as damage:
-        return _failed(str(damage), retire=True)
-    except BaseException as error:  # SystemExit and the like are the implementation's too
-        return _error("implementation", f"raised {_describe(error)}")
-    runs.outcomes.append(outcome)
-    for name, buffer in prepared.outputs.items():
-        if found := buffer.damage():
-            return _failed(f"{name}: {found}", retire=True)
-    for name, expected in prepared.digests.items():
-        array = prepared.call.inputs[name]
-        if array is not None and digest(array) != expected:
-            # Nothing computed from here on would be right.
-            return _failed(f"input {name} was changed")
-    verdict = judge_status(prepared.bound.expect, outcome.status)
-    if verdict is None and not prepared.baseline:
-        verdict = Verdict("mistrusted", "nothing was compared")
-    if verdict is not None:
-        return verdict.as_record()
-    if reason := counts_differ(prepared.bound, prepared.baseline, outcome.scalars):
-        return _failed(reason)
-    return judge_outputs(prepared.bound, prepared.call.inputs, prepared.baseline, prepared.outputs)
+def _run(
+    prepared: Prepared, implementation: Implementation, settings: WorkerSettings, meter: Meter | None = None
+) -> Result:
+    many = meter is not None or settings.repeat > 1
+    calls = Calls(prepared, implementation, settings.judging, many=many)
+    result = calls.once()
+    while meter is None and calls.number < settings.repeat and result["status"] in GOES_ON:
+        result = calls.once()
+    if meter is not None and calls.succeeded and result["status"] in ("pass", "mistrusted"):
+        return _facts(prepared.bound) | calls.figures() | meter.measure(calls, result)
+    return _facts(prepared.bound) | calls.figures() | result
 
 
 def prepare(file: CaseFile) -> Prepared:
@@ -176,43 +120,3 @@ def _facts(bound: Bound) -> Result:
             for name, record in records.items()
         },
     }
-
-
-def _figures(runs: _Runs) -> Result:
-    """Status, best time and workspace of the calls that came back."""
-    if not runs.outcomes:
-        return {}
-    last = runs.outcomes[-1]
-    times = [outcome.latency_us for outcome in runs.outcomes if outcome.latency_us is not None]
-    return {
-        "operator_status": last.status,
-        "latency_us": min(times) if times else None,
-        "workspace_bytes": last.workspace_bytes,
-        "bit_identical": len(set(runs.digests)) == 1 if len(runs.digests) > 1 else None,
-    }
-
-
-def _failed(reason: str, *, retire: bool = False) -> Result:
-    """retire: the worker's memory can't be trusted any more."""
-    return {"status": "fail", "reason": reason, "retire": retire}
-
-
-def _error(blame: str, reason: str) -> Result:
-    return {"status": "error", "reason": reason, "blame": blame}
-
-
-def _describe(error: BaseException) -> str:
-    """Type, text and last line of an exception, however hostile its text is."""
-    kind = type(error).__name__
-    text = _attempt(lambda: str(error), "an exception without a readable text")
-    text = text if len(text) <= _REASON else text[:_REASON] + " ..."
-    frames = _attempt(lambda: traceback.extract_tb(error.__traceback__), [])
-    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return f"{kind}: {text}{where}" if text else f"{kind}{where}"
-
-
-def _attempt(ask: Callable[[], Any], otherwise: Any) -> Any:
-    try:
-        return ask()
-    except BaseException:
-        return otherwise

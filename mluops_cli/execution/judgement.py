@@ -8,7 +8,9 @@ from typing import Any, Final
 from generators.binding import Bound
 from generators.operator import Arrays
 from mluops_cli.execution.buffers import Array, OutputBuffer
+from mluops_cli.execution.settings import Judging
 from mluops_cli.judging.diagnosis import diagnose
+from mluops_cli.judging.rules import OUTPUTS as RULEBOOK
 from mluops_cli.judging.rules import rulebook
 from mluops_cli.judging.verdict import OutputUnderTest, judge_case
 
@@ -16,13 +18,18 @@ _EXEMPT: Final = ("boundary", "zero_element")  # suites whose baselines may well
 
 
 def judge_outputs(
-    bound: Bound, inputs: Mapping[str, Array | None], baseline: Arrays, buffers: Mapping[str, OutputBuffer]
+    bound: Bound,
+    inputs: Mapping[str, Array | None],
+    baseline: Arrays,
+    buffers: Mapping[str, OutputBuffer],
+    options: Judging,
 ) -> dict[str, Any]:
     """Status, reason and figures of every output that counts, as a record holds them."""
     specs = {} if bound.operator is None else bound.operator.contract.tensors
     found = {name: buffer.array for name, buffer in buffers.items()}
     if has_undefined_parts(bound):
-        baseline, found = rulebook(baseline, found)
+        canonical = not set(RULEBOOK).isdisjoint(options.canonical)
+        baseline, found = rulebook(baseline, found, canonical=canonical)
     judged = [
         OutputUnderTest(
             name,

@@ -108,18 +108,20 @@ class _Supervisor:
 
     def _fill(self, jobs: int) -> None:
         """Give cases to idle workers, and start workers while there are cases for them."""
-        budget = available_memory() * _MEMORY_SHARE if self.running else 0.0
+        budget = available_memory() * _MEMORY_SHARE if self.waiting and self.idle else 0.0
         while self.waiting and (self.idle or self.waiting[0].problem is not None):
-            fits = not self.running or self.waiting[0].size * _MEMORY_FACTOR <= budget
-            case = self.waiting[0 if fits else -1]
-            if case.problem is None and self.running and case.size * _MEMORY_FACTOR > budget:
-                break
-            budget -= case.size * _MEMORY_FACTOR
-            self.waiting.remove(case)
-            if case.problem is not None:
-                self._finish(case, {"status": "error", "blame": "case", "reason": case.problem})
+            if self.waiting[0].problem is not None:
+                case = self.waiting.popleft()
+                self._finish(case, {"status": "error", "blame": "case", "reason": str(case.problem)})
+                continue
+            if not self.running or _need(self.waiting[0]) <= budget:
+                case = self.waiting.popleft()
+            elif _need(self.waiting[-1]) <= budget:
+                case = self.waiting.pop()
             else:
-                self._give(self.idle.pop(), case)
+                break
+            budget -= _need(case)
+            self._give(self.idle.pop(), case)
         missing = min(jobs - len(self.running), len(self.waiting)) - len(self.idle) - len(self.starting)
         self.starting += [WorkerProcess(self.settings.worker) for _ in range(missing)]
 
@@ -275,6 +277,10 @@ def _interruptible() -> Iterator[_Interrupt]:
         for number, handler in before.items():
             signal.signal(number, handler)
         interrupt.close()
+
+
+def _need(case: PlannedCase) -> float:
+    return case.size * _MEMORY_FACTOR
 
 
 def _mib(size: int) -> str:

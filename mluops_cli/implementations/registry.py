@@ -18,6 +18,9 @@ _BUNDLED: Final = {
     "tiled": "mluops_cli.implementations.tiled:Tiled",
     "reference": "mluops_cli.implementations.reference:Reference",
     "python": "mluops_cli.implementations.python:Python",
+    "torch": "mluops_cli.implementations.torch:Torch",
+    "exec": "mluops_cli.implementations.exec:Exec",
+    "capi": "mluops_cli.implementations.capi:CApi",
 }
 _added: dict[str, type[Implementation]] = {}
 

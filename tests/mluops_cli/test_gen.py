@@ -332,7 +332,7 @@ def test_an_interrupt_leaves_whole_files_and_code_130(tmp_path: Path) -> None:
         time.sleep(0.02)
     os.killpg(started.pid, signal.SIGINT)  # as a terminal does: to all processes
     _, err = started.communicate(timeout=60)
-    assert (started.returncode, err) == (130, "interrupted\n")
+    assert (started.returncode, err.splitlines()[-1]) == (130, "interrupted")  # heartbeats may stand before it
     done = list(out.rglob("*.pb"))
     assert 0 < len(done) < 40
     for path in done:

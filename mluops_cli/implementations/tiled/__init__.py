@@ -11,11 +11,11 @@ from dataclasses import fields
 from functools import cache
 
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome
+from mluops_cli.implementations.options import named_options
 from mluops_cli.implementations.python import CallableKernel
 from mluops_cli.implementations.tiled.kernel import Kernel
 from mluops_cli.implementations.tiled.onchip import Machine
 from schemas.errors import InputError
-from schemas.suggest import did_you_mean
 
 
 @cache
@@ -52,15 +52,8 @@ class Tiled(Implementation):
 
 def machine_of(options: str) -> Machine:
     """The machine of `nram=655360,clusters=4,cores=4`, each optional; InputError for anything else."""
-    known = {field.name for field in fields(Machine)}
-    chosen: dict[str, int] = {}
-    for option in filter(None, options.split(",")):
-        name, _, value = (part.strip() for part in option.partition("="))
-        if name not in known:
-            raise InputError(f"tiled has no option {name!r}{did_you_mean(name, known)}")
-        if name in chosen:
-            raise InputError(f"tiled: option {name} is given twice")
+    given = named_options("tiled", options, {field.name: str(field.default) for field in fields(Machine)})
+    for name, value in given.items():
         if not (value.isascii() and value.isdigit() and int(value) > 0):
             raise InputError(f"tiled: {name} is {value!r}, expected a whole number above 0")
-        chosen[name] = int(value)
-    return Machine(**chosen)
+    return Machine(**{name: int(value) for name, value in given.items()})

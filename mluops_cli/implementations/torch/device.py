@@ -31,6 +31,8 @@ class Device:
         if not self.on_host and number >= (count := self._module.device_count()):
             raise UnavailableError(f"torch: no device {name}, there are {count}")
         self.device = torch.device(name)
+        if not self.on_host:
+            self._module.set_device(number)
         if "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(1)  # workers share the cores
 
@@ -50,12 +52,11 @@ class Device:
             taken.append((time.perf_counter() - start) * 1e6)
             return
         begin, end = (self._module.Event(enable_timing=True) for _ in range(2))
-        self._module.synchronize(self.device)
-        with torch.device(self.device):
-            begin.record()
-            yield taken
-            end.record()
-        self._module.synchronize(self.device)
+        self._module.synchronize()
+        begin.record()
+        yield taken
+        end.record()
+        self._module.synchronize()
         taken.append(begin.elapsed_time(end) * 1e3)
 
 

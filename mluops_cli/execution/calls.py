@@ -1,0 +1,161 @@
+"""The calls of one case: buffers filled, the implementation called, what it left behind looked at and judged."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from generators.binding import Bound
+from mluops_cli.execution.buffers import Array, OutputBuffer, digest
+from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge_outputs
+from mluops_cli.execution.settings import Judging
+from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds
+from mluops_cli.judging.verdict import Verdict, judge_status
+from schemas.status import SUCCESS
+
+Result = dict[str, Any]
+GOES_ON: Final = ("pass", "empty", "mistrusted")
+_REASON: Final = 2000  # characters of an error's text that go into a record
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A case with its arrays; baseline holds the outputs that are compared, none where no success is expected."""
+
+    bound: Bound
+    call: Call
+    outputs: dict[str, OutputBuffer]
+    baseline: dict[str, Array]
+    digests: dict[str, int]  # of the inputs whose memory could be written to
+
+
+class Calls:
+    """Calls the implementation on a prepared case as often as it is asked to, each call judged.
+
+    many: more than one call is to come. Outputs are compared bit by bit then, and those equal to judged ones get
+    their verdict at once.
+    """
+
+    def __init__(self, prepared: Prepared, implementation: Implementation, judging: Judging, *, many: bool) -> None:
+        self.prepared = prepared
+        self.implementation = implementation
+        self.judging = judging
+        self.many = many
+        self.number = 0
+        self.outcomes: list[Outcome] = []
+        self.host_us: list[float] = []  # of whole calls, for every outcome
+        self._verdicts: dict[tuple[int, ...], Result] = {}  # by what the outputs held
+
+    def once(self, ready: Callable[[], None] | None = None) -> Result:
+        """One call and its verdict: status, reason, outputs. ready is done when everything else is."""
+        self.fill()
+        if ready is not None:
+            ready()
+        self.number += 1
+        result = self._once()
+        if self.number > 1 and result["status"] not in GOES_ON:
+            result["reason"] = f"repeat {self.number}, after right ones: {result['reason']}"
+        return result | {"repeats": self.number}
+
+    def fill(self) -> None:
+        """Fill the output buffers for the next call."""
+        for buffer in self.prepared.outputs.values():
+            buffer.prepare(self.number)
+
+    def _once(self) -> Result:
+        start = time.perf_counter()
+        try:
+            outcome = self.implementation.call(self.prepared.call)
+        except CannotShow as skip:
+            return {"status": "skip", "reason": str(skip)}
+        except OutOfBounds as damage:
+            return failed(str(damage), retire=True)
+        except BaseException as raised:  # SystemExit and the like are the implementation's too
+            return error("implementation", f"raised {describe(raised)}")
+        self.host_us.append((time.perf_counter() - start) * 1e6)
+        self.outcomes.append(outcome)
+        return self._harm() or self._verdict(outcome)
+
+    def _harm(self) -> Result | None:
+        """What was written that must not be."""
+        for name, buffer in self.prepared.outputs.items():
+            if found := buffer.damage():
+                return failed(f"{name}: {found}", retire=True)
+        for name, expected in self.prepared.digests.items():
+            array = self.prepared.call.inputs[name]
+            if array is not None and digest(array) != expected:
+                # Nothing computed from here on would be right.
+                return failed(f"input {name} was changed")
+        return None
+
+    def _verdict(self, outcome: Outcome) -> Result:
+        prepared = self.prepared
+        verdict = judge_status(prepared.bound.expect, outcome.status)
+        if verdict is None and not prepared.baseline:
+            verdict = Verdict("mistrusted", "nothing was compared")
+        if verdict is not None:
+            return verdict.as_record()
+        if reason := counts_differ(prepared.bound, prepared.baseline, outcome.scalars):
+            return failed(reason)
+        bits = tuple(digest(buffer.array) for buffer in prepared.outputs.values()) if self.many else ()
+        if not self.many or bits not in self._verdicts:
+            inputs = prepared.call.inputs
+            judged = judge_outputs(prepared.bound, inputs, prepared.baseline, prepared.outputs, self.judging)
+            self._verdicts[bits] = judged
+        return dict(self._verdicts[bits])
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the last call came back with SUCCESS."""
+        return bool(self.outcomes) and self.outcomes[-1].status == SUCCESS
+
+    @property
+    def latencies(self) -> list[float]:
+        """Per call the implementation's own time in microseconds (a device timer's), the host's where it took none."""
+        both = zip(self.outcomes, self.host_us, strict=True)
+        return [host if outcome.latency_us is None else outcome.latency_us for outcome, host in both]
+
+    def figures(self) -> Result:
+        """Status, best times and workspace of the calls that came back."""
+        if not self.outcomes:
+            return {}
+        last = self.outcomes[-1]
+        times = [outcome.latency_us for outcome in self.outcomes if outcome.latency_us is not None]
+        comparable = self.number > 1 and self._verdicts and not has_undefined_parts(self.prepared.bound)
+        return {
+            "operator_status": last.status,
+            "latency_us": min(times) if times else None,
+            "interface_us": min(self.host_us),
+            "workspace_bytes": last.workspace_bytes,
+            "bit_identical": len(self._verdicts) == 1 if comparable else None,
+        }
+
+
+def failed(reason: str, *, retire: bool = False) -> Result:
+    """A fail; retire: the worker's memory can't be trusted any more."""
+    return {"status": "fail", "reason": reason, "retire": retire}
+
+
+def error(blame: str, reason: str) -> Result:
+    """An error of the implementation, the case or the tool."""
+    return {"status": "error", "reason": reason, "blame": blame}
+
+
+def describe(raised: BaseException) -> str:
+    """Type, text and last line of an exception, however hostile its text is."""
+    kind = type(raised).__name__
+    text = _attempt(lambda: str(raised), "an exception without a readable text")
+    text = text if len(text) <= _REASON else text[:_REASON] + " ..."
+    frames = _attempt(lambda: traceback.extract_tb(raised.__traceback__), [])
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{kind}: {text}{where}" if text else f"{kind}{where}"
+
+
+def _attempt(ask: Callable[[], Any], otherwise: Any) -> Any:
+    try:
+        return ask()
+    except BaseException:
+        return otherwise
