@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEMO   := out/demo
 
-.PHONY: help install demo test test-torch test-slow check format bench docs proto schemas browser wheel clean
+.PHONY: help install demo test test-torch test-slow check format bench docs faults proto schemas browser wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -53,6 +53,9 @@ browser:  ## Debian: Chromium, its driver and xmllint, for the tests of the HTML
 schemas: install  ## rebuild the JSON Schemas from the models
 	$(BIN)/python -m generators.spec_schema
 	$(BIN)/python -m mluops_cli.reports.schemas
+
+faults: install  ## docs/faults.md: which case catches which faulty implementation
+	$(BIN)/python -m tests.faulty.catalogue
 
 wheel: install  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist .

@@ -1,6 +1,5 @@
 """The small suites catch every faulty implementation, for the right reason, and let the right ones pass."""
 
-import importlib
 import json
 import os
 import re
@@ -12,30 +11,7 @@ import pytest
 from filelock import FileLock
 
 from generators.operator import operators
-from mluops_cli.execution.case_run import run_case
-from mluops_cli.implementations.python import Python
-
-SUITES = ("boundary", "general", "nan_inf", "zero_element", "invalid")
-MODULES = {
-    "masked_im2col_forward": "masked_im2col",
-    "psamask_forward": "psamask",
-    "psamask_backward": "psamask",
-    "roi_crop_forward": "roi_crop",
-    "roi_crop_backward": "roi_crop",
-    "voxel_pooling_forward": "voxel_pooling",
-    "get_indice_pairs": "get_indice_pairs",
-}
-NOT_A_FAULT = ("pass", "empty", "skip")
-
-
-def plugin(op):
-    return importlib.import_module(f"tests.faulty.{MODULES[op]}")
-
-
-def faults(op):
-    """The faults that can be planted in this operator."""
-    module = plugin(op)
-    return [name for name in module.FAULTS if op in getattr(module, "OPERATORS", {}).get(name, MODULES)]
+from tests.faulty.catalogue import HARMLESS, MODULES, PAGE, SUITES, faults, page, plugin, run_all
 
 
 def mluops(*arguments):
@@ -61,19 +37,6 @@ def cases(tmp_path_factory):
         return sorted(folder.rglob("*.pb"))
 
     return files
-
-
-def run_all(files, op, name, until=lambda result: False):
-    """Case -> result of the plug-in's implementation of that name, up to the first result that satisfies until."""
-    implementation = Python(f"{Path(__file__).parent / MODULES[op]}.py:{name}")
-    results = {}
-    for file in files:
-        results[f"{file.parent.name}/{file.stem}"] = result = run_case(
-            {"file": str(file), "noted": None}, implementation, 1
-        )
-        if until(result):
-            break
-    return results
 
 
 def test_every_operator_has_faults():
@@ -104,7 +67,7 @@ def test_a_fault_is_caught_for_the_right_reason(cases, op, name):
 @pytest.mark.parametrize("op", MODULES)
 def test_one_that_writes_nothing_fails_every_non_empty_case(cases, op):
     results = run_all(cases(op), op, "writes_nothing")
-    passed = {case for case, result in results.items() if result["status"] in NOT_A_FAULT}
+    passed = {case for case, result in results.items() if result["status"] in HARMLESS}
     assert {case for case in passed if not case.startswith(("invalid", "zero_element"))} == set()
 
 
@@ -113,7 +76,7 @@ def test_every_boundary_case_catches_a_fault(cases, op):
     """A case that catches nothing would be ballast."""
     idle = [file for file in cases(op) if file.parent.name == "boundary"]
     for name in [name for name in faults(op) if name != "writes_nothing"]:
-        caught = {case for case, result in run_all(idle, op, name).items() if result["status"] not in NOT_A_FAULT}
+        caught = {case for case, result in run_all(idle, op, name).items() if result["status"] not in HARMLESS}
         idle = [file for file in idle if f"boundary/{file.stem}" not in caught]
         if not idle:
             return
@@ -141,3 +104,8 @@ def test_end_to_end(cases, tmp_path, op, name):
     assert any(record["status"] == "fail" and word in record["reason"] for record in records)
     failed = next(record for record in records if record["status"] == "fail")
     assert re.search(r"mluops run", failed["repro"])
+
+
+@pytest.mark.slow
+def test_the_page_of_faults_is_fresh():
+    assert PAGE.read_text(encoding="utf-8") == page()
