@@ -15,6 +15,8 @@ FAULTY: Final = """
 from generators.operator import operators
 
 def kernel(op, inputs, outputs, params):
+    if not all(array.size for array in inputs.values()) or min(params.values()) < 0 or params.get("kernel_h") == 0:
+        return "BAD_PARAM"
     for name, array in operators()[op].reference(inputs, params).items():
         outputs[name][...] = array
         if array.ndim == 4 and array.shape[2] > 6:
@@ -33,7 +35,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "kernel.py").write_text(FAULTY, encoding="utf-8")
-        mluops(folder, "gen", *OPERATORS, "--suite", "demo,boundary,invalid", "--out", "cases")
+        mluops(folder, "gen", *OPERATORS, "--suite", "demo,boundary,general,nan_inf", "--out", "cases")
         mluops(folder, "run", "cases", "--impl", "python:kernel.py:kernel", "--out", "results")
         mluops(folder, "report", "results", "--html", "report.html")
         for number, scheme in enumerate(("dark", "light")):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
+from generators.axes import varied_paths
 from generators.case import Case, TensorPlan
 from generators.contract import LARGE, UNKNOWN, Contract, Env, Parameter, Shape, TensorSpec
 from generators.expressions import parse_expression
@@ -37,11 +39,11 @@ class Problem(Exception):  # noqa: N818  not for users: it becomes an InputError
 
 
 class CaseBuilder:
-    """Builds the cases of one spec file; file is its name without folder, seed that of entries without one."""
+    """Builds the cases of one spec file; seed is that of entries without one."""
 
-    def __init__(self, contract: Contract, file: str, seed: int) -> None:
+    def __init__(self, contract: Contract, path: Path, seed: int) -> None:
         self.contract = contract
-        self._file = file
+        self._path = path
         self._seed = seed
         self._parameters = {parameter.name: parameter for parameter in contract.passed_parameters}
         self._criteria = {tensor.name: tensor.criteria for tensor in contract.outputs}
@@ -49,7 +51,7 @@ class CaseBuilder:
         self._names: dict[int, tuple[Any, tuple[str, ...]]] = {}
 
     def unknown_names(self, entry: Raw) -> Iterator[Problem]:
-        """Names in an entry (its matrix and include too) that the contract lacks."""
+        """Names in an entry (those that it varies too) that the contract lacks."""
         contract = self.contract
         known: dict[str, Iterable[str]] = {
             "params": self._parameters,
@@ -61,11 +63,7 @@ class CaseBuilder:
         found: list[tuple[str, str, KeyPath]] = [
             (section, name, (section, name)) for section in known for name in entry.get(section, _NOTHING)
         ]
-        dotted: list[tuple[str, KeyPath]] = [(path, ("matrix", path)) for path in entry.get("matrix", _NOTHING)]
-        dotted += [
-            (path, ("include", number, path)) for number, each in enumerate(entry.get("include", ())) for path in each
-        ]
-        for path, where in dotted:
+        for path, where in varied_paths(entry):
             section, _, rest = path.partition(".")
             if rest:
                 found.append((section, rest.partition(".")[0], where))
@@ -173,7 +171,7 @@ class CaseBuilder:
             key = (id(dist), tensor.name, dtype, *[env.get(name) for name in names])
             known = self._values.get(key)
             if known is None:
-                known = dist, parse_values(dist, env, dtype, tensor.values)
+                known = dist, parse_values(dist, env, dtype, tensor.values, self._path.parent)
                 _remember(self._values, key, known)
             check_values(known[1], dims, dtype)
         except InputError as error:
@@ -190,7 +188,7 @@ class CaseBuilder:
     def _criteria_of(self, raw: Raw) -> dict[str, tuple[Criterion, ...]]:
         own = {
             output: tuple(
-                Criterion(name, float(threshold), f"spec {self._file}:{thresholds.line}")
+                Criterion(name, float(threshold), f"spec {self._path.name}:{thresholds.line}")
                 for name, threshold in thresholds.items()
             )
             for output, thresholds in raw.items()
@@ -245,7 +243,7 @@ def _parameter(parameter: Parameter, value: Any) -> Any:
     if isinstance(value, str):
         choices = parameter.choices or {}
         if value not in choices:
-            hint = did_you_mean(value, choices) if choices else ": expected a number"
+            hint = did_you_mean(value, choices) if choices else ": expected an integer"
             raise Problem(("params", parameter.name), f"unknown word {value!r} for {parameter.name}{hint}")
         return choices[value]
     return value

@@ -123,6 +123,7 @@ class Contract:
     large: tuple[str, ...] = (NOT_SUPPORTED,)
     strided: tuple[str, ...] = (NOT_SUPPORTED,)
     theory_ops: str = "0"  # expression over sizes and parameters
+    either_efficiency: float | None = None  # standard of its own: one of the two efficiencies reaches this
     nan_inf: bool = True  # whether floating inputs may hold NaN and Inf
     network: str = ""
     source: str = ""

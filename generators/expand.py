@@ -1,15 +1,15 @@
-"""Spec -> cases, lazily: each entry's matrix is walked and every combination checked against the contract."""
+"""Spec -> cases, lazily: each entry's combinations are walked and checked against the contract."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from generators.build import CaseBuilder, Problem
 from generators.build import check_case as check_case
 from generators.case import Case
 from generators.invalid import derive_invalid
-from generators.matrix import Assignment, combinations
+from generators.matrix import Assignment, Attempt, combinations
 from generators.operator import operator_named
 from generators.spec import Spec, load_spec, spec_files
 from generators.yaml_marks import KeyPath, together
@@ -35,7 +35,7 @@ def expand(spec: Spec, suites: Collection[str] | None = None, seed: int = 1) -> 
         contract = operator_named(spec.op).contract
     except InputError as error:
         raise InputError(error.message, spec.place(("op",))) from None
-    builder = CaseBuilder(contract, spec.path.name, seed)
+    builder = CaseBuilder(contract, spec.path, seed)
     errors: list[InputError] = []
     for suite, entries in spec.suites.items():
         if suites is not None and suite not in suites:
@@ -71,17 +71,16 @@ def _cases(spec: Spec, builder: CaseBuilder, suite: str, index: int) -> Iterator
         raise together(unknown)
     name, derive = entry["name"], entry.get("derive", False)
     place = f"{spec.path.name}:{spec.suites[suite][index].line}"
-    for suffix, combined, assignments in combinations(entry):
+    for suffix, attempts in combinations(entry, spec.lists, f"{spec.op}/{suite}/{name}"):
         try:
-            case = builder.case(combined, suite, name + suffix, place)
+            case = _built(builder, attempts, suite, name + suffix, place)
             if derive and not case.valid:
                 raise Problem(
                     ("derive",), f"only a valid case can be broken, this one expects {' or '.join(case.expect)}"
                 )
         except Problem as problem:
-            path = (*at, *_origin(problem.path, assignments))
-            text = f"{problem.message} (case {name + suffix})" if assignments else problem.message
-            raise InputError(text, spec.place(path)) from None
+            text = f"{problem.message} (case {name + suffix})" if suffix else problem.message
+            raise InputError(text, spec.place((*at, *problem.path))) from None
         if not derive:
             yield case
             continue
@@ -89,6 +88,20 @@ def _cases(spec: Spec, builder: CaseBuilder, suite: str, index: int) -> Iterator
             yield from derive_invalid(case, builder.contract)
         except InputError as error:
             raise InputError(error.message, spec.place((*at, "derive"))) from None
+
+
+def _built(builder: CaseBuilder, attempts: Iterable[Attempt], suite: str, name: str, place: str) -> Case:
+    """The case of the first attempt that makes one; Problem, with the path where it was written, where none does."""
+    problems: list[Problem] = []
+    for combined, assignments in attempts:
+        try:
+            return builder.case(combined, suite, name, place)
+        except Problem as problem:
+            problems.append(Problem(_origin(problem.path, assignments), problem.message))
+    last = problems[-1]
+    if len(problems) > 1:
+        raise Problem(last.path, f"none of {len(problems)} draws is a legal case, the last: {last.message}")
+    raise last
 
 
 def _origin(path: KeyPath, assignments: Sequence[Assignment]) -> KeyPath:

@@ -1,46 +1,76 @@
-"""The matrix of an entry: its combinations, their names, and the entry that each of them makes."""
+"""The combinations of an entry, by matrix, zip, sample and include: their names, and the entry that each makes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
-Where = tuple[str | int, ...]
+from generators.axes import Where, axis_groups, axis_values, draw_axis
+
 Assignment = tuple[str, Where]  # a dotted path that is given a value, and where below the entry that is written
+Attempt = tuple[Mapping[str, Any], tuple[Assignment, ...]]  # the entry with the values put in, and what they are
 
-_NO_NAME = re.compile(r"[^a-z0-9_.-]+")
+ATTEMPTS: Final = 100  # how often a sample is drawn until it makes a legal case
+_NO_NAME: Final = re.compile(r"[^a-z0-9_.-]+")
 
 
-def combinations(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], tuple[Assignment, ...]]]:
-    """(name suffix, entry with the values put in, what they are) per combination: first the grid without what exclude
-    names, then what include adds.
+def combinations(
+    entry: Mapping[str, Any], lists: Mapping[str, Any], id: str
+) -> Iterator[tuple[str, Iterable[Attempt]]]:
+    """(name suffix, attempts) per combination: the grid of matrix and zip without what exclude names, each point of it
+    with its samples, then what include adds.
 
-    An entry without a matrix and without include has one combination, itself. Entries share what isn't touched.
+    The first attempt that makes a legal case counts; only a sample has more than one. An entry that varies nothing
+    has one combination, itself. Entries share what isn't touched. What a sample draws depends on its seed, the
+    entry's id, the suffix and its number alone.
     """
-    matrix, include = entry.get("matrix", {}), entry.get("include", [])
-    if not matrix and not include:
-        yield "", entry, ()
-        return
-    if matrix:
-        yield from _grid(entry, matrix)
+    include = entry.get("include", ())
+    if "matrix" in entry or "zip" in entry or "sample" in entry:
+        yield from _grid(entry, lists, id)
+    elif not include:
+        yield "", ((entry, ()),)
     for number, combination in enumerate(include):
         suffix = "".join(_label(path, value) for path, value in combination.items())
         assignments = tuple((path, ("include", number, path)) for path in combination)
-        yield suffix, _putter(entry, list(combination))(list(combination.values())), assignments
+        yield suffix, ((_putter(entry, list(combination))(list(combination.values())), assignments),)
 
 
-def _grid(
-    entry: Mapping[str, Any], matrix: Mapping[str, Sequence[Any]]
-) -> Iterator[tuple[str, Mapping[str, Any], tuple[Assignment, ...]]]:
-    paths = list(matrix)
-    put = _putter(entry, paths)
-    excluded = [[(paths.index(path), value) for path, value in each.items()] for each in entry.get("exclude", [])]
-    for point in product(*(_axis(path, values) for path, values in matrix.items())):
-        labels, values, assignments = zip(*point, strict=True)
-        if not excluded or not any(all(values[axis] == value for axis, value in pairs) for pairs in excluded):
-            yield "".join(labels), put(values), assignments
+def _grid(entry: Mapping[str, Any], lists: Mapping[str, Any], id: str) -> Iterator[tuple[str, Iterable[Attempt]]]:
+    groups = list(axis_groups(entry))
+    paths = [path for _, group in groups for path in group]
+    sample = entry.get("sample")
+    put = _putter(entry, [*paths, *(sample["over"] if sample else ())])
+    excluded = [[(paths.index(path), value) for path, value in each.items()] for each in entry.get("exclude", ())]
+    for point in product(*(_points(where, group, lists) for where, group in groups)):
+        suffix = "".join([label for label, _, _ in point])
+        values = [value for _, values, _ in point for value in values]
+        assignments = tuple([each for _, _, assignments in point for each in assignments])
+        if excluded and any(all(values[axis] == value for axis, value in pairs) for pairs in excluded):
+            continue
+        if not sample:
+            yield suffix, ((put(values), assignments),)
+            continue
+        for number in range(sample["count"]):
+            name = f"{suffix}_s{number:03d}"
+            key = (sample.get("seed", 1), id + name)
+            yield name, _attempts(put, values, assignments, sample["over"], lists, key)
+
+
+def _attempts(
+    put: Callable[[Sequence[Any]], Mapping[str, Any]],
+    values: Sequence[Any],
+    assignments: tuple[Assignment, ...],
+    over: Mapping[str, Any],
+    lists: Mapping[str, Any],
+    key: tuple[str | int, ...],
+) -> Iterator[Attempt]:
+    """One sample drawn again and again; a path's draws don't depend on the others'."""
+    assignments += tuple((path, ("sample", "over", path)) for path in over)
+    for attempt in range(ATTEMPTS):
+        drawn = [draw_axis(axis, lists, (*key, attempt, path)) for path, axis in over.items()]
+        yield put([*values, *drawn]), assignments
 
 
 def _putter(entry: Mapping[str, Any], paths: Sequence[str]) -> Callable[[Sequence[Any]], Mapping[str, Any]]:
@@ -68,14 +98,25 @@ def _putter(entry: Mapping[str, Any], paths: Sequence[str]) -> Callable[[Sequenc
     return put
 
 
-def _axis(path: str, values: Sequence[Any]) -> list[tuple[str, Any, Assignment]]:
-    """(label, value, assignment) per value; labels that would be equal get the position of their value."""
-    labels = [_label(path, value) for value in values]
+def _points(
+    where: Where, group: Mapping[str, Any], lists: Mapping[str, Any]
+) -> list[tuple[str, tuple[Any, ...], tuple[Assignment, ...]]]:
+    """(label, values, assignments) per position of the paired axes; equal labels get the position."""
+    rows = list(zip(*(axis_values(axis, lists) for axis in group.values()), strict=True))
+    labels = ["".join(map(_label, group, row)) for row in rows]
     if len(set(labels)) < len(labels):
         labels = [f"{label}.{number}" for number, label in enumerate(labels)]
     return [
-        (label, value, (path, ("matrix", path, number)))
-        for number, (label, value) in enumerate(zip(labels, values, strict=True))
+        (
+            label,
+            row,
+            # A value of a range or a named list stands where that is called for.
+            tuple(
+                (path, (*where, path, number) if isinstance(axis, list) else (*where, path))
+                for path, axis in group.items()
+            ),
+        )
+        for number, (label, row) in enumerate(zip(labels, rows, strict=True))
     ]
 
 

@@ -91,7 +91,7 @@ def _is_bound(value: Any) -> bool:
 
 
 def _is_parameter(value: Any) -> bool:
-    return _is_number(value) or isinstance(value, str) or _list_of(_is_integer, value)
+    return _is_integer(value) or isinstance(value, str) or _list_of(_is_integer, value)
 
 
 def _is_status(value: Any) -> bool:
@@ -105,11 +105,35 @@ def _is_unique(value: Any) -> bool:
     return _list_of(_is_bound, value, 2) or (bool(value) and _list_of(lambda pair: _list_of(_is_bound, pair, 2), value))
 
 
+def _is_count(value: Any) -> bool:
+    return _is_integer(value) and value >= 1
+
+
+def _is_axis(value: Any) -> bool:
+    return (isinstance(value, list) and bool(value)) or isinstance(value, str)
+
+
+def _is_bounds(value: Any) -> bool:
+    """{range: [low, high]} or {log: ...}, each with or without align."""
+    if not isinstance(value, dict) or (value.keys() - {"align"}) not in ({"range"}, {"log"}):
+        return False
+    pair = value["range" if "range" in value else "log"]
+    return _list_of(_is_integer, pair, 2) and _is_count(value.get("align", 1))
+
+
 _NUMBER: Final[Schema] = {"type": "number"}
 _BOUND: Final[Schema] = {"type": ["number", "string"]}
 _PAIR: Final[Schema] = {"type": "array", "items": _BOUND, "minItems": 2, "maxItems": 2}
 _SIZE: Final[Schema] = {"type": ["integer", "string"], "minimum": 0}
 _STATUS: Final[Schema] = {"enum": list(STATUS_NUMBERS)}
+_AXIS: Final[Schema] = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "string"}]}
+_INTEGERS: Final[Schema] = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
+_DRAWN: Final[Schema] = {
+    "type": "object",
+    "properties": {"range": _INTEGERS, "log": _INTEGERS, "align": {"type": "integer", "minimum": 1}},
+    "additionalProperties": False,
+    "maxProperties": 2,
+}
 
 Name = Annotated[
     Any,
@@ -123,9 +147,9 @@ Tag = Annotated[Any, _Leaf("a word", lambda value: isinstance(value, str), {"typ
 Parameter = Annotated[
     Any,
     _Leaf(
-        "a number, a word of the parameter's choices, or a list of integers",
+        "an integer, a word of the parameter's choices, or a list of integers",
         _is_parameter,
-        {"anyOf": [_BOUND, {"type": "array", "items": {"type": "integer"}}]},
+        {"anyOf": [{"type": ["integer", "string"]}, {"type": "array", "items": {"type": "integer"}}]},
     ),
 ]
 Size = Annotated[Any, _Leaf("an integer of 0 or more, or an expression", _is_size, _SIZE)]
@@ -179,11 +203,24 @@ Workspace = Annotated[
     Any, _Leaf("null or short", lambda value: value in (None, "null", "short"), {"enum": ["null", "short", None]})
 ]
 CriterionName = Annotated[Any, _Word("criterion", CRITERIA)]
-Axis = Annotated[
+Count = Annotated[Any, _Leaf("an integer of 1 or more", _is_count, {"type": "integer", "minimum": 1})]
+Rows = Annotated[
     Any,
     _Leaf(
-        "a list of at least one value",
-        lambda value: isinstance(value, list) and bool(value),
-        {"type": "array", "minItems": 1},
+        "a list of two to four pairs [low, high]",
+        lambda value: _list_of(lambda pair: _list_of(_is_bound, pair, 2), value) and 2 <= len(value) <= 4,
+        {"type": "array", "items": _PAIR, "minItems": 2, "maxItems": 4},
+    ),
+]
+Axis = Annotated[
+    Any, _Leaf("a list of at least one value, a range such as 1..64..8, or the name of a list", _is_axis, _AXIS)
+]
+Drawn = Annotated[
+    Any,
+    _Leaf(
+        "{range: [low, high], align: n}, {log: [low, high], align: n}, a list, a range such as 1..64..8, or the name "
+        "of a list",
+        lambda value: _is_axis(value) or _is_bounds(value),
+        {"anyOf": [_AXIS, *({**_DRAWN, "required": [kind]} for kind in ("range", "log"))]},
     ),
 ]

@@ -13,13 +13,16 @@ from generators.spec_leaves import (
     Axis,
     Bound,
     Bounds,
+    Count,
     CriterionName,
+    Drawn,
     DTypeName,
     Expect,
     Layout,
     Name,
     Pair,
     Parameter,
+    Rows,
     Shape,
     Share,
     Size,
@@ -48,6 +51,8 @@ class Dist(Model):
     choice: Bounds = Field(default=None, description=KINDS["choice"])
     sequence: Pair = Field(default=None, description=KINDS["sequence"])
     unique: Unique = Field(default=None, description=KINDS["unique"])
+    clusters: Rows = Field(default=None, description=KINDS["clusters"])
+    file: Tag = Field(default=None, description=KINDS["file"])
     recipe: Tag = Field(default=None, description=KINDS["recipe"])
     nan: Share = Field(default=None, description="share of NaNs, an exact count, at least one")
     inf: Share = Field(default=None, description="share of infinities of both signs, an exact count, at least one")
@@ -72,6 +77,14 @@ class Input(Output):
     dist: Dist = Field(default_factory=Dist, description="how its values are drawn, default: the contract's way")
 
 
+class Sample(Model):
+    """Random values at dotted paths, drawn anew until they make a legal case."""
+
+    count: Count = Field(description="number of cases")
+    seed: StrictInt = Field(default=1, description="of these draws alone; --seed has no part in them")
+    over: dict[str, Drawn] = Field(description="dotted path -> what to draw from")
+
+
 class Fields(Model):
     """What an entry may hold besides its name."""
 
@@ -83,6 +96,10 @@ class Fields(Model):
         default={}, description="per output, instead of the contract's"
     )
     matrix: dict[str, Axis] = Field(default={}, description="grid: dotted path -> values, the last varies fastest")
+    zip: list[dict[str, Axis]] = Field(
+        default=[], description="paired lists of one length, each mapping one more dimension of the grid"
+    )
+    sample: Sample = Field(default=None, description="random points, so many per point of the grid")
     exclude: list[dict[str, Any]] = Field(default=[], description="combinations to leave out: all given pairs equal")
     include: list[dict[str, Any]] = Field(default=[], description="further combinations")
     expect: Expect = Field(default="SUCCESS", description="accepted statuses")
@@ -97,7 +114,7 @@ class Fields(Model):
 
 
 class Entry(Fields):
-    """One entry of a suite: a case, or the cases of its matrix."""
+    """One entry of a suite: a case, or the cases of its matrix, zip and sample."""
 
     name: Name
 
@@ -106,6 +123,6 @@ class SpecFile(Model):
     """A spec file: the suites of one operator."""
 
     op: Tag
-    lists: dict[str, Any] = Field(default={}, description="a place for anchors: named lists used below")
+    lists: dict[str, Any] = Field(default={}, description="named lists (and a place for anchors) used below")
     defaults: Fields = Field(default_factory=Fields, description="laid under every entry")
     suites: dict[Name, list[Entry]]

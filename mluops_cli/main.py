@@ -22,13 +22,18 @@ COMMANDS: Final[dict[str, str]] = {
     "run": "Run an implementation on case files and judge it.",
     "list": "List operators and suites with their number of cases and bytes.",
     "show": "Show what a case file holds.",
+    "convert": "Convert case files: .pb and .prototxt, values inline and in side files.",
+    "check": "Look through case files for what is wrong or odd in them.",
+    "import": "Turn the teams' JSON configs and folders of case files into specs.",
     "report": "Write reports of a finished run: JUnit, HTML, Markdown, CSV, CI annotations.",
     "gate": "Say whether a finished run holds a policy.",
     "compare": "Say what changed from one run to another.",
     "replay": "Run the failing cases of a finished run again.",
+    "selftest": "Plant faults in right outputs and see that the judge catches them.",
     "implementations": "List the implementations that can be run and what they need.",
     "doctor": "Check this machine: versions, memory, disk, optional parts.",
 }
+MODULES: Final = {"import": "import_"}  # commands whose module can't have their name
 
 USAGE, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
 _COMPLETE: Final = "_MLUOPS_COMPLETE"
@@ -51,7 +56,7 @@ class LazyGroup(click.Group):
             if ctx.resilient_parsing:
                 return None, None, args[1:]
             ctx.fail(f"unknown command {name!r}{did_you_mean(name, COMMANDS)}")
-        command: click.Command = import_module(f"mluops_cli.commands.{name}").command
+        command: click.Command = import_module(f"mluops_cli.commands.{MODULES.get(name, name)}").command
         return name, command, args[1:]
 
 

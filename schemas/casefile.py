@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from schemas import proto, wire
 from schemas.errors import InputError, Place, located
+from schemas.generation import CURRENT, OLD, Numbering, numbering_of, translated
 from schemas.runs import parse_case_text
 from schemas.tensors import TensorRecord, make_record
 from schemas.values import BULK, Bulk, element_kind
@@ -38,13 +39,20 @@ class CaseFile:
     """
 
     def __init__(
-        self, path: Path, node: Any, inputs: list[TensorRecord], outputs: list[TensorRecord], buffer: Any
+        self,
+        path: Path,
+        node: Any,
+        inputs: list[TensorRecord],
+        outputs: list[TensorRecord],
+        buffer: Any,
+        headers: bytes,
     ) -> None:
         self.path = path
         self.node = node
         self.inputs = inputs
         self.outputs = outputs
         self._buffer = buffer
+        self._headers = headers  # of a binary file that was read in the current numbering, else empty
 
     @property
     def op(self) -> str:
@@ -56,6 +64,13 @@ class CaseFile:
     def meta(self) -> Any | None:
         """What mluops put into the file: a CaseMeta message, None in files of others."""
         return proto.get_meta(self.node)
+
+    @cached_property
+    def numbering(self) -> Numbering:
+        """Which enum numbering the bytes are of; looks at all values of a binary file that isn't ours."""
+        if not self._headers or self.meta is not None:
+            return Numbering(CURRENT)
+        return numbering_of(self._headers, self.node, (*self.inputs, *self.outputs))
 
     def params_message(self) -> Any | None:
         """The operator's parameters: the ..._param message that is set, that of the operator's name first; or None."""
@@ -83,16 +98,18 @@ def _holds_parameters(field: str) -> bool:
     return field.endswith("_param") and field not in ("test_param", "handle_param")
 
 
-def read_case(path: Path) -> CaseFile:
+def read_case(path: Path, generation: str = CURRENT) -> CaseFile:
     """Read a .pb or .prototxt case file: headers now, values when a record's array() asks for them.
 
-    InputError where it is missing, not a case file, cut off, lacks a required field or holds an unknown enum number.
+    generation old reads the enum numbers of a binary file as older generators wrote them. InputError where the file is
+    missing, not a case file, cut off, lacks a required field or holds an unknown enum number.
     """
     file = str(path)
     if path.suffix not in SUFFIXES:
         raise InputError(f"a case file ends in {' or '.join(SUFFIXES)}", Place(file))
+    binary = path.suffix == ".pb"
     try:
-        buffer = _open(path) if path.suffix == ".pb" else _parse(path)
+        buffer = _open(path) if binary else _parse(path)
     except OSError as error:
         reason = "it is a folder" if path.is_dir() else error.strerror or str(error)
         raise InputError(f"can't read the case file: {reason}", Place(file)) from None
@@ -100,7 +117,8 @@ def read_case(path: Path) -> CaseFile:
         if len(buffer) > wire.MAX_MESSAGE:
             raise InputError(f"{len(buffer)} bytes: a protobuf message ends at {wire.MAX_MESSAGE}")
         headers, bulks = _split(buffer)
-        node = _checked_node(headers)
+        older = binary and generation == OLD
+        node = _checked_node(translated(headers)) if older else _current_node(headers, binary)
         folder = path.parent
         records: dict[str, list[TensorRecord]] = {}
         for role, header_list in (("input", node.input), ("output", node.output)):
@@ -108,7 +126,27 @@ def read_case(path: Path) -> CaseFile:
                 make_record(header, found, role, index, file, folder)
                 for index, (header, found) in enumerate(zip(header_list, bulks[role], strict=True))
             ]
-    return CaseFile(path, node, records["input"], records["output"], buffer)
+    told = headers if binary and not older else b""
+    return CaseFile(path, node, records["input"], records["output"], buffer, told)
+
+
+def _current_node(headers: bytes, binary: bool) -> Any:
+    """The Node of these bytes in the current numbering; an InputError tells where the older one would make sense."""
+    try:
+        return _checked_node(headers)
+    except InputError as error:
+        if not (binary and _is_old(headers)):
+            raise
+        hint = "the older enum numbering has all its numbers: --generation old reads it"
+        raise InputError(f"{error.message}; {hint}", error.place) from None
+
+
+def _is_old(headers: bytes) -> bool:
+    try:
+        _checked_node(translated(headers))
+    except InputError:
+        return False
+    return True
 
 
 def _open(path: Path) -> Any:
@@ -139,7 +177,7 @@ def _split(buffer: Any) -> tuple[bytes, dict[str, list[dict[str, Bulk]]]]:
     """The Node's bytes without bulk values (and our padding), and per tensor where each value field lies."""
     headers = bytearray()
     bulks: dict[str, list[dict[str, Bulk]]] = {"input": [], "output": []}
-    for field in _fields(buffer, 0, len(buffer)):
+    for field in wire.fields(buffer, 0, len(buffer)):
         role = _ROLES.get(field.number)
         if role and field.kind == wire.LEN:
             header, found = _split_tensor(buffer, field.start, field.end)
@@ -148,13 +186,6 @@ def _split(buffer: Any) -> tuple[bytes, dict[str, list[dict[str, Bulk]]]]:
         elif field.number != _PAD:
             headers += buffer[field.begin : field.end]
     return bytes(headers), bulks
-
-
-def _fields(buffer: Any, at: int, end: int) -> Iterator[wire.Field]:
-    while at < end:
-        field = wire.read_field(buffer, at, end)
-        yield field
-        at = field.end
 
 
 def _split_tensor(buffer: Any, at: int, end: int) -> tuple[bytes, dict[str, Bulk]]:

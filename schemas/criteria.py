@@ -28,11 +28,15 @@ NAMES: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One figure an output is judged by: passes when value <= threshold; source says where the threshold comes from."""
+    """One figure an output is judged by: passes when value <= threshold; source says where the threshold comes from.
+
+    imaginary is the threshold of a complex output's imaginary part where that is another one.
+    """
 
     name: str
     threshold: float
     source: str = "contract"
+    imaginary: float | None = None
 
 
 def criteria_of(case: CaseFile) -> list[tuple[Criterion, ...]]:
@@ -50,22 +54,31 @@ def _criteria_of_output(case: CaseFile, output: TensorRecord) -> tuple[Criterion
         return _own(case.meta, output.id)
     test = node.test_param
     if test.error_func or test.error_threshold:
-        return _pairs(test.error_func, test.error_threshold, "test_param", place)
+        return _pairs(test.error_func, test.error_threshold, test.error_threshold_imag, "test_param", place)
+    functions = node.evaluation_criterion
     if node.evaluation_threshold:
-        return _pairs(node.evaluation_criterion, node.evaluation_threshold, "evaluation_threshold", place)
-    thresholds = output.header.thresholds.evaluation_threshold
-    return _pairs(node.evaluation_criterion, thresholds, f"thresholds of output {output.id}", output.place)
+        imaginary = node.evaluation_threshold_imag
+        return _pairs(functions, node.evaluation_threshold, imaginary, "evaluation_threshold", place)
+    own = output.header.thresholds
+    source = f"thresholds of output {output.id}"
+    return _pairs(functions, own.evaluation_threshold, own.evaluation_threshold_imag, source, output.place)
 
 
-def _pairs(functions: Sequence[int], thresholds: Sequence[float], source: str, place: Place) -> tuple[Criterion, ...]:
+def _pairs(
+    functions: Sequence[int], thresholds: Sequence[float], imaginary: Sequence[float], source: str, place: Place
+) -> tuple[Criterion, ...]:
     if len(functions) != len(thresholds):
         raise InputError(f"{len(functions)} criteria, but {len(thresholds)} thresholds ({source})", place)
+    if imaginary and len(imaginary) != len(thresholds):
+        raise InputError(f"{len(thresholds)} thresholds, but {len(imaginary)} imaginary ones ({source})", place)
     names = [enum_names("EvaluationCriterion")[number] for number in functions]
     for name in names:
         if name not in NAMES:
             raise InputError(f"criterion {name} can't be judged, expected one of {', '.join(NAMES)} ({source})", place)
+    others: Sequence[float | None] = imaginary or [None] * len(names)
     return tuple(
-        Criterion(NAMES[name], float(threshold), source) for name, threshold in zip(names, thresholds, strict=True)
+        Criterion(NAMES[name], float(threshold), source, other)
+        for name, threshold, other in zip(names, thresholds, others, strict=True)
     )
 
 

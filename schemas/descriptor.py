@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """Layout, dtype, dims and strides (in elements, None when dense) of one tensor; readable as attributes and as items."""
+    """Layout, dtype, dims and strides (in elements, None when dense) of one tensor, as attributes and as items."""
 
     layout: str
     dtype: str

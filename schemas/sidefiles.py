@@ -71,10 +71,11 @@ class SideFile:
 def _read(file: BinaryIO, path: Path) -> Bytes:
     """The next block, as full as the file allows."""
     block = np.empty(_BLOCK, np.uint8)
+    view: Any = block.data
     filled = 0
     while filled < _BLOCK:
         try:
-            got = file.readinto(memoryview(block)[filled:])  # type: ignore[attr-defined]  # both kinds have it
+            got = file.readinto(view[filled:])  # type: ignore[attr-defined]  # both kinds of file have it
         except OSError as error:
             raise InputError(f"side file {path} can't be read: {error.strerror or error}") from None
         except Exception as error:  # the two libraries name their errors differently
@@ -103,7 +104,7 @@ def side_file(folder: Path, name: str, place: Place) -> SideFile:
 
 
 def leads_outside(folder: Path, name: str, place: Place) -> bool:
-    """Whether a tensor's path leads out of its folder, by dots or links; InputError where it is absolute, or is none."""
+    """Whether a tensor's path leads out of its folder, by dots or links; InputError where it is absolute or no path."""
     if PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive or PureWindowsPath(name).root:
         raise InputError(f"path {name!r} is absolute, expected one below the case file's folder", place)
     try:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 import numpy as np
 
-from schemas.values import Encoded
+from schemas import proto
+from schemas.values import Payload, Strings
 
 _CHUNK: Final = 1 << 14  # values formatted at once
 
 
-def lines(encoded: Encoded, indent: str) -> Iterator[bytes]:
+def lines(encoded: Payload, indent: str) -> Iterator[bytes]:
     """One `value_x: 1` line per entry, chunk by chunk; nan and inf by name, a NaN's payload is lost."""
+    if isinstance(encoded, Strings):
+        yield from _string_lines(encoded, indent)
+        return
     head = f"{indent}{encoded.name}: "
     for at in range(0, encoded.entries.size, _CHUNK):
         chunk = encoded.entries[at : at + _CHUNK]
@@ -22,3 +27,14 @@ def lines(encoded: Encoded, indent: str) -> Iterator[bytes]:
         # float32 prints its own shortest digits; integers go through Python's, which is quicker
         words = chunk.astype("U").tolist() if chunk.dtype.kind == "f" else map(str, chunk.tolist())
         yield (head + f"\n{head}".join(words) + "\n").encode()
+
+
+def _string_lines(encoded: Strings, indent: str) -> Iterator[bytes]:
+    """Hex digits need no escapes; protobuf prints anything else."""
+    strings = encoded.strings()
+    while chunk := list(islice(strings, _CHUNK)):
+        if all(map(str.isalnum, chunk)) and "".join(chunk).isascii():
+            head = f'{indent}{encoded.name}: "'
+            yield (head + f'"\n{head}'.join(chunk) + '"\n').encode()
+        else:
+            yield proto.print_text(proto.Tensor(value_h=chunk), indent=len(indent)).encode()

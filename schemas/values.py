@@ -109,7 +109,8 @@ class Bulk:
         if end > start:
             self.spans.append((start, end, packed))
 
-    def _views(self) -> Iterator[tuple[Bytes, bool]]:
+    def views(self) -> Iterator[tuple[Bytes, bool]]:
+        """The bytes of each span, and whether they are packed."""
         if self.buffer is None:
             raise ValueError("the case file is closed")
         for start, end, packed in self.spans:
@@ -118,7 +119,7 @@ class Bulk:
     def count(self) -> int:
         """Number of entries; InputError where the bytes are none."""
         total = 0
-        for raw, packed in self._views():
+        for raw, packed in self.views():
             if self.name == "value_h":
                 total += sum(chunk.size for chunk in wire.decode_hex(raw, _NUMBERS["value_h"]))
             elif self.name == "value_f":
@@ -133,15 +134,14 @@ class Bulk:
     def floats(self) -> NDArray[Any]:
         """The entries of value_f: a view of the buffer where they lie in one packed span."""
         parts = [
-            raw.view("<f4") if packed else wire.unpack_fixed32(raw, _NUMBERS["value_f"])
-            for raw, packed in self._views()
+            raw.view("<f4") if packed else wire.unpack_fixed32(raw, _NUMBERS["value_f"]) for raw, packed in self.views()
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def float_blocks(self) -> Iterator[NDArray[Any]]:
         """The entries of value_f piece by piece: views where they are packed."""
         skip = len(wire.encode_tag(_NUMBERS["value_f"], wire.FIXED32))
-        for raw, packed in self._views():
+        for raw, packed in self.views():
             step = _BLOCK * (4 if packed else 4 + skip)
             for at in range(0, raw.size, step):
                 piece = raw[at : at + step]
@@ -156,7 +156,7 @@ class Bulk:
 
     def integers(self) -> Iterator[NDArray[np.uint64]]:
         """The entries of any other field as the unsigned numbers on the wire, chunk by chunk."""
-        for raw, packed in self._views():
+        for raw, packed in self.views():
             if self.name == "value_h":
                 yield from wire.decode_hex(raw, _NUMBERS["value_h"])
             else:
@@ -260,17 +260,17 @@ def _check(
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The entries of one value field, ready to be streamed: the field's number, and an array whose memory (value_f) or
-    whose varints are the payload of size bytes."""
+    """The entries of one value field, ready to be streamed: an array whose memory (value_f) or whose varints are the
+    payload of size bytes."""
 
     name: str
     entries: NDArray[Any]
     size: int
 
     @property
-    def number(self) -> int:
-        """The field's number."""
-        return _NUMBERS[self.name]
+    def head(self) -> bytes:
+        """What stands before the payload in a binary file: tag and length."""
+        return wire.encode_tag(_NUMBERS[self.name], wire.LEN) + wire.encode_varint(self.size)
 
     def chunks(self) -> Iterator[Any]:
         """The payload as buffers; value_f's is the array's own memory."""
@@ -278,6 +278,49 @@ class Encoded:
             yield self.entries.view(np.uint8).data
         else:
             yield from encode_varints(self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """The entries of value_h as they stand in a file: strings one after the other, each with its tag and length."""
+
+    parts: tuple[Bytes, ...]
+    name: str = "value_h"
+    head: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the payload."""
+        return sum(part.size for part in self.parts)
+
+    def chunks(self) -> Iterator[Any]:
+        """The payload as buffers."""
+        return (part.data for part in self.parts)
+
+    def strings(self) -> Iterator[str]:
+        """The entries; InputError where one is not UTF-8."""
+        for part in self.parts:
+            for entry in wire.fields(part.tobytes(), 0, part.size):
+                try:
+                    yield bytes(part[entry.start : entry.end]).decode()
+                except UnicodeDecodeError:
+                    raise InputError(f"value_h holds {bytes(part[entry.start : entry.end])!r}, no UTF-8") from None
+
+
+Payload = Encoded | Strings
+
+
+def kept(bulk: Bulk) -> Payload:
+    """A value field that is to be written again as it stands, whatever it means."""
+    if bulk.name == "value_h":
+        return Strings(tuple(raw for raw, _ in bulk.views()))
+    if bulk.name == "value_f":
+        floats = bulk.floats()
+        return Encoded(bulk.name, floats, floats.nbytes)
+    entry = np.dtype(_ENTRIES[bulk.name])
+    chunks = [chunk.astype(f"<u{entry.itemsize}").view(entry) for chunk in bulk.integers()]
+    entries = np.concatenate(chunks) if chunks else np.empty(0, entry)
+    return Encoded(bulk.name, entries, varints_size(entries))
 
 
 def encode(values: NDArray[Any], dtype: DType) -> Encoded:

@@ -78,6 +78,14 @@ def read_varint(buffer: Buffer, at: int, end: int) -> tuple[int, int]:
     raise InputError(f"byte {begin}: a varint is longer than 64 bits")
 
 
+def fields(buffer: Buffer, at: int, end: int) -> Iterator[Field]:
+    """The fields of a message between two offsets, one by one."""
+    while at < end:
+        field = read_field(buffer, at, end)
+        yield field
+        at = field.end
+
+
 def read_field(buffer: Buffer, at: int, end: int) -> Field:
     """The field whose tag begins at an offset; InputError where it is malformed or reaches beyond end."""
     begin = at

@@ -28,6 +28,7 @@ _PAD_HEAD: Final = wire.encode_tag(3001, wire.LEN)
 _ROLES: Final = {"input": (6, "in"), "output": (7, "out")}  # field number of Node, letters of a side file's name
 
 Array = NDArray[Any] | None
+Writer = Callable[[BinaryIO], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,36 +40,47 @@ class WrittenCase:
 
 
 @dataclass(slots=True)
-class _Plan:
-    """One tensor to be written: its header, its stored values flat (None: none), and whether they go inline."""
+class Plan:
+    """One tensor to be written: its header, its stored values flat (None: none), and what of them goes inline."""
 
     role: str
     index: int
     header: Any
     stored: Array
-    encoded: values.Encoded | None
+    inline: list[values.Payload]
 
     def side_name(self, stem: str) -> str:
+        """The name of its side file."""
         return f"{stem}.{_ROLES[self.role][1]}{self.index}.bin"
 
     def move_aside(self, stem: str) -> None:
-        self.encoded = None
+        """Let the values go to a side file."""
+        self.inline = []
         self.header.path = self.side_name(stem)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the values that go inline."""
+        return sum(payload.size for payload in self.inline)
 
 
 @dataclass(slots=True)
-class _Layout:
+class Layout:
     """A case laid out: the Node with its tensors' headers as they will be written, and the tensors."""
 
     node: Any
-    tensors: list[_Plan]
+    tensors: list[Plan]
+
+    def check_size(self) -> None:
+        """InputError where the message is longer than protobuf's limit."""
+        size = _message_size(self)
+        if size > wire.MAX_MESSAGE:
+            raise InputError(f"{size} bytes: a message ends at {wire.MAX_MESSAGE}, larger values go to side files")
 
     def sides(self, stem: str) -> dict[str, NDArray[Any]]:
         """Side file name -> the values that go there."""
         return {
-            plan.side_name(stem): plan.stored
-            for plan in self.tensors
-            if plan.stored is not None and plan.encoded is None
+            plan.side_name(stem): plan.stored for plan in self.tensors if plan.stored is not None and not plan.inline
         }
 
 
@@ -86,14 +98,18 @@ def write_case(
     if path.suffix not in (".pb", ".prototxt"):
         raise InputError("a case file ends in .pb or .prototxt", Place(str(path)))
     layout = _lay_out(node, inputs, outputs, inline_limit, path.stem)
+    if path.suffix == ".prototxt":
+        proto.set_meta(layout.node, None)
+    return write_layout(path, layout)
+
+
+def write_layout(path: Path, layout: Layout, more: Sequence[tuple[Path, Writer]] = ()) -> WrittenCase:
+    """Write a case that is laid out, its side files and more files first; see write_case."""
     missing = layout.node.FindInitializationErrors()
     if missing:
         raise InputError(f"required {', '.join(missing)} missing", Place(str(path)))
     write = _write_text if path.suffix == ".prototxt" else _write_binary
-    sides = layout.sides(path.stem)
-    files: list[tuple[Path, Callable[[BinaryIO], None]]] = [
-        (path.with_name(name), _image_writer(stored)) for name, stored in sides.items()
-    ]
+    files = [*more, *((path.with_name(name), _image_writer(each)) for name, each in layout.sides(path.stem).items())]
     files.append((path, lambda file: write(file, layout)))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,11 +127,11 @@ def case_size(
     return _message_size(layout), sum(stored.nbytes for stored in layout.sides(stem).values())
 
 
-def _lay_out(node: Any, inputs: Sequence[Array], outputs: Sequence[Array], inline_limit: int, stem: str) -> _Layout:
+def _lay_out(node: Any, inputs: Sequence[Array], outputs: Sequence[Array], inline_limit: int, stem: str) -> Layout:
     written = proto.Node()
     written.CopyFrom(node)
     written.ClearExtension(proto.extension("mluops_pad"))
-    tensors: list[_Plan] = []
+    tensors: list[Plan] = []
     for role, arrays in (("input", inputs), ("output", outputs)):
         headers = getattr(written, role)
         if len(headers) != len(arrays):
@@ -123,11 +139,10 @@ def _lay_out(node: Any, inputs: Sequence[Array], outputs: Sequence[Array], inlin
         for index, (header, array) in enumerate(zip(headers, arrays, strict=True)):
             tensors.append(_plan(role, index, header, array))
     for plan in tensors:
-        if plan.stored is not None and (plan.encoded is None or plan.stored.nbytes > inline_limit):
+        if plan.stored is not None and (not plan.inline or plan.stored.nbytes > inline_limit):
             plan.move_aside(stem)
-    layout = _Layout(written, tensors)
-    inline = [plan for plan in tensors if plan.encoded is not None]
-    inline.sort(key=lambda plan: plan.encoded.size if plan.encoded else 0)
+    layout = Layout(written, tensors)
+    inline = sorted((plan for plan in tensors if plan.inline), key=lambda plan: plan.size)
     while _message_size(layout) > wire.MAX_MESSAGE:
         if not inline:
             raise InputError(f"the case takes more than {wire.MAX_MESSAGE} bytes even without its values")
@@ -135,7 +150,7 @@ def _lay_out(node: Any, inputs: Sequence[Array], outputs: Sequence[Array], inlin
     return layout
 
 
-def _plan(role: str, index: int, header: Any, array: Array) -> _Plan:
+def _plan(role: str, index: int, header: Any, array: Array) -> Plan:
     for name in values.BULK.values():
         header.ClearField(name)
     enum = proto.enum_names("DataType")[header.dtype]
@@ -143,14 +158,14 @@ def _plan(role: str, index: int, header: Any, array: Array) -> _Plan:
         raise InputError(f'tensor "{header.id}": dtype {enum} is none a tensor can have')
     dtype = BY_ENUM[enum]
     if array is None:
-        return _Plan(role, index, header, None, None)
+        return Plan(role, index, header, None, [])
     header.ClearField("path")
     header.ClearField("random_data")
     stored = _stored(header, dtype, array)
     if not stored.size:
-        return _Plan(role, index, header, None, None)
-    encoded = values.encode(stored, dtype) if values.inlinable(dtype) else None
-    return _Plan(role, index, header, stored, encoded)
+        return Plan(role, index, header, None, [])
+    inline: list[values.Payload] = [values.encode(stored, dtype)] if values.inlinable(dtype) else []
+    return Plan(role, index, header, stored, inline)
 
 
 def _stored(header: Any, dtype: DType, array: NDArray[Any]) -> NDArray[Any]:
@@ -172,7 +187,7 @@ def _stored(header: Any, dtype: DType, array: NDArray[Any]) -> NDArray[Any]:
     return spread
 
 
-def _without_tensors(layout: _Layout) -> Any:
+def _without_tensors(layout: Layout) -> Any:
     rest = proto.Node()
     rest.CopyFrom(layout.node)
     rest.ClearField("input")
@@ -183,21 +198,26 @@ def _without_tensors(layout: _Layout) -> Any:
 # ---- binary ----
 
 
-def _pieces(layout: _Layout) -> Iterator[tuple[bytes, values.Encoded | None]]:
+def _pieces(layout: Layout) -> Iterator[tuple[bytes, values.Payload | None]]:
     """The message in order: bytes, then a payload that follows them."""
     head = proto.serialize(_without_tensors(layout))
     yield head, None
     at = len(head)
     for plan in layout.tensors:
-        body, payload = proto.serialize(plan.header), 0
-        if plan.encoded is not None:
-            payload = plan.encoded.size
-            body += wire.encode_tag(plan.encoded.number, wire.LEN) + wire.encode_varint(payload)
-        head = wire.encode_tag(_ROLES[plan.role][0], wire.LEN) + wire.encode_varint(len(body) + payload) + body
-        if plan.encoded is not None and plan.encoded.name == "value_f":
-            head = _padding(at + len(head)) + head
-        yield head, plan.encoded
-        at += len(head) + payload
+        body = proto.serialize(plan.header)
+        payloads = plan.inline
+        size = len(body) + sum(len(payload.head) + payload.size for payload in payloads)
+        head = wire.encode_tag(_ROLES[plan.role][0], wire.LEN) + wire.encode_varint(size) + body
+        if payloads and payloads[0].name == "value_f":
+            head = _padding(at + len(head) + len(payloads[0].head)) + head
+        if not payloads:
+            yield head, None
+            at += len(head)
+        for payload in payloads:
+            head += payload.head
+            yield head, payload
+            at += len(head) + payload.size
+            head = b""
 
 
 def _padding(at: int) -> bytes:
@@ -210,11 +230,11 @@ def _padding(at: int) -> bytes:
     return _PAD_HEAD + wire.encode_varint(fill) + bytes(fill)
 
 
-def _message_size(layout: _Layout) -> int:
+def _message_size(layout: Layout) -> int:
     return sum(len(head) + (payload.size if payload else 0) for head, payload in _pieces(layout))
 
 
-def _write_binary(file: BinaryIO, layout: _Layout) -> None:
+def _write_binary(file: BinaryIO, layout: Layout) -> None:
     for head, payload in _pieces(layout):
         file.write(head)
         if payload is not None:
@@ -225,14 +245,13 @@ def _write_binary(file: BinaryIO, layout: _Layout) -> None:
 # ---- text ----
 
 
-def _write_text(file: BinaryIO, layout: _Layout) -> None:
+def _write_text(file: BinaryIO, layout: Layout) -> None:
     rest = _without_tensors(layout)
-    proto.set_meta(rest, None)
     file.write(proto.print_text(rest).encode())
     for plan in layout.tensors:
         file.write(f"{plan.role} {{\n{proto.print_text(plan.header, indent=2)}".encode())
-        if plan.encoded is not None:
-            for chunk in text.lines(plan.encoded, indent="  "):
+        for payload in plan.inline:
+            for chunk in text.lines(payload, indent="  "):
                 file.write(chunk)
         file.write(b"}\n")
 
@@ -240,14 +259,14 @@ def _write_text(file: BinaryIO, layout: _Layout) -> None:
 # ---- files ----
 
 
-def _image_writer(stored: NDArray[Any]) -> Callable[[BinaryIO], None]:
+def _image_writer(stored: NDArray[Any]) -> Writer:
     def write(file: BinaryIO) -> None:
         file.write(stored.view(np.uint8).data)
 
     return write
 
 
-def _write_whole(files: Sequence[tuple[Path, Callable[[BinaryIO], None]]]) -> int:
+def _write_whole(files: Sequence[tuple[Path, Writer]]) -> int:
     """Write all files beside their places, then rename them in order; on any failure none of them is left behind.
 
     Returns the bytes written.

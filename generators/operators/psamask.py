@@ -34,6 +34,7 @@ def _contract(op: str, given: TensorSpec, computed: TensorSpec) -> Contract:
         large=(BAD_PARAM, NOT_SUPPORTED),
         strided=(BAD_PARAM, NOT_SUPPORTED),
         theory_ops="N*H*W*H*W" if computed.shape == _FULL else "N*H*W*h_mask*w_mask",
+        either_efficiency=0.5,
         network="PSANet",
         source="design document psamask; mmcv psa_mask",
     )

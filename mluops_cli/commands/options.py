@@ -12,6 +12,7 @@ import rich_click as click
 from generators.operator import add_operators
 from mluops_cli.implementations.loading import load_file
 from mluops_cli.implementations.registry import add_implementations
+from schemas.generation import CURRENT, GENERATIONS
 
 _UNITS: Final = {
     "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
@@ -73,4 +74,15 @@ def plugin_option(command: Callable[..., Any]) -> Callable[..., Any]:
         is_eager=True,
         callback=_load,
         help="A Python file with OPERATORS and IMPLEMENTATIONS to add.",
+    )(command)
+
+
+def generation_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--generation current|old: the enum numbering of binary case files."""
+    return click.option(
+        "--generation",
+        type=click.Choice(GENERATIONS),
+        default=CURRENT,
+        show_default=True,
+        help="Enum numbering of .pb files: old for those of older generators.",
     )(command)

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
-from mluops_cli.commands.options import Names, plugin_option
+from mluops_cli.commands import run_options
+from mluops_cli.commands.options import ByteSize, Names, plugin_option
+from mluops_cli.commands.run_options import Given
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.console import Console
-
+    from mluops_cli.execution.events import Listener
     from mluops_cli.execution.plan import PlannedCase
+    from mluops_cli.execution.supervisor import RunSettings
     from mluops_cli.reports.record import Record
 
 _TIMEOUT: Final = 300.0
 _IMPLEMENTATION: Final = "tiled"
-_WIDTH: Final = 160
+_OF_A_CASE: Final = (  # options that decide what comes of a case
+    "timeout", "memory", "repeat", "compare", "loose_nan", "perf", "min_time", "cache", "device", "peak_bandwidth",
+    "peak_ops", "perf_gate", "plugins",
+)  # fmt: skip
 
 
 def _cores() -> int:
@@ -34,68 +39,99 @@ def _cores() -> int:
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--impl", default=_IMPLEMENTATION, show_default=True, metavar="NAME[:OPTIONS]", help="What to run.")
 @click.option("--out", default="mluops-out", show_default=True, type=click.Path(path_type=Path), help="For results.")
-@click.option("-j", "--jobs", default=_cores, show_default="cores", type=click.IntRange(1), help="Worker processes.")
+@click.option("-j", "--jobs", show_default="cores; 1 with --perf", type=click.IntRange(1), help="Worker processes.")
 @click.option("--timeout", default=_TIMEOUT, show_default=True, type=click.FloatRange(0, min_open=True), metavar="S")
+@click.option("--memory", type=ByteSize(), metavar="SIZE", help="What a case may take.  [default: what there is]")
 @click.option("-k", "keywords", metavar="EXPR", help="Only cases whose id matches: parts, and, or, not, ( ).")
 @click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
 @click.option("--shard", "part", metavar="I/N", help="Only the I-th (from 1) of N parts of about equal bytes.")
-@click.option("--repeat", default=1, show_default=True, type=click.IntRange(1), help="Runs per case, each judged.")
+@click.option("--repeat", type=click.IntRange(1), metavar="N", help="Runs per case, each judged.  [default: 1]")
 @click.option("--max-fail", "max_failures", type=click.IntRange(1), metavar="N", help="Stop after N failing cases.")
 @click.option("--resume", is_flag=True, help="Go on where an earlier run into OUT stopped.")
 @click.option("--strict", is_flag=True, help="A pass that proves nothing (mistrusted) fails.")
+@run_options.judging_options
+@run_options.perf_options
+@run_options.fleet_options
+@run_options.report_options
 @plugin_option
-def command(
-    paths: tuple[Path, ...],
-    impl: str,
-    out: Path,
-    jobs: int,
-    timeout: float,
-    keywords: str | None,
-    suites: frozenset[str],
-    part: str | None,
-    repeat: int,
-    max_failures: int | None,
-    resume: bool,
-    strict: bool,
-    plugins: tuple[Path, ...],
-) -> int:
+def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     """Run an implementation on the case files at PATH... and judge what it computes.
 
     Exit code: 0 all passed, 1 something failed or nothing was validated, 2 the command or a case file is wrong,
     3 our own failure, 5 nothing selected, 130 interrupted.
     """
     from mluops_cli.execution.plan import plan_cases
-    from mluops_cli.execution.process import WorkerSettings
-    from mluops_cli.execution.supervisor import RunSettings, run_cases
-    from mluops_cli.reports.console import ConsoleReport
+    from mluops_cli.execution.supervisor import run_cases
     from mluops_cli.reports.record import NOTHING_SELECTED
     from mluops_cli.reports.results import JsonResults, refuse_foreign
 
-    cases = plan_cases(paths, suites=suites, keywords=keywords, part=part, out=out)
+    chosen = {name: given[name] for name in ("suites", "keywords", "part")}
+    settings = _settings(out, given)
+    cases = plan_cases(paths, **chosen, out=out)
     if not cases:
         click.echo("no case is selected", err=True)
         return NOTHING_SELECTED
     refuse_foreign(out)
-    finished = _finished(out, {case.id for case in cases}, impl) if resume else ()
-    settings = RunSettings(
-        WorkerSettings(impl, tuple(str(path) for path in plugins), repeat),
-        out,
-        jobs=jobs,
-        timeout=timeout,
-        max_failures=max_failures,
-        strict=strict,
-        repro=_repro(impl, timeout, repeat, plugins),
-        finished=finished,
+    if given["resume"]:
+        settings.finished = _finished(out, {case.id for case in cases}, given["impl"])
+    reports = run_options.report_files(out, given)
+    with closing(JsonResults(out, resume=given["resume"], strict=given["strict"])) as results:
+        listeners: list[Listener] = [results, _console(), *_keeping(out)]
+        listeners += [reports] if reports is not None else []
+        if given["scheduler"]:
+            from mluops_cli.execution.fleet import run_on_fleet
+
+            return run_on_fleet(given["scheduler"], given["resource"], cases, settings, listeners).exit_code
+        return run_cases(cases, settings, listeners).exit_code
+
+
+def _settings(out: Path, given: Given) -> RunSettings:
+    from mluops_cli.execution.settings import WorkerSettings
+    from mluops_cli.execution.supervisor import RunSettings
+    from schemas.errors import InputError
+
+    if given["resource"] and not given["scheduler"]:
+        raise InputError("--resource needs --scheduler")
+    perf = run_options.perf_settings(given)
+    plugins = tuple(str(path) for path in given["plugins"])
+    worker = WorkerSettings(
+        given["impl"],
+        plugins,
+        given["repeat"] or 1,
+        run_options.judging(given["compare"], given["loose_nan"]),
+        perf,
     )
-    with closing(JsonResults(out, resume=resume, strict=strict)) as results:
-        return run_cases(cases, settings, (results, ConsoleReport(_console()))).exit_code
+    waive: Callable[[Record], Record] | None = None
+    if given["waivers"]:
+        from mluops_cli.reports.waivers import load_waivers
+
+        waive = load_waivers(given["waivers"])
+    return RunSettings(
+        worker,
+        out,
+        jobs=given["jobs"] or (1 if perf is not None else _cores()),
+        timeout=given["timeout"],
+        memory=given["memory"],
+        max_failures=given["max_failures"],
+        strict=given["strict"],
+        repro=_repro(given),
+        waive=waive,
+        options={"plugins": plugins, **{name: given[name] for name in _OF_A_CASE if name != "plugins"}},
+    )
 
 
-def _console() -> Console:
-    """Where there is no terminal to fit into, tables get the width they need."""
+def _console() -> Listener:
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH)
+    from mluops_cli.reports.console import ConsoleReport
+
+    return ConsoleReport(Console())
+
+
+def _keeping(out: Path) -> Sequence[Listener]:
+    from mluops_cli.reports.failures import KeepFailures
+
+    return (KeepFailures(out),)
 
 
 def _finished(out: Path, selected: set[str], impl: str) -> list[Record]:
@@ -114,11 +150,18 @@ def _finished(out: Path, selected: set[str], impl: str) -> list[Record]:
     return records
 
 
-def _repro(impl: str, timeout: float, repeat: int, plugins: tuple[Path, ...]) -> Callable[[PlannedCase], str]:
+def _repro(given: Given) -> Callable[[PlannedCase], str]:
     """The command that runs one case alone, as it was run here."""
-    options: list[Any] = ["--impl", impl]
-    options += ["--timeout", f"{timeout:g}"] if timeout != _TIMEOUT else []
-    options += ["--repeat", repeat] if repeat != 1 else []
-    options += [word for path in plugins for word in ("--plugin", path)]
-    tail = shlex.join(map(str, options))
+    options = {option.name: option for option in command.params}
+    words: list[Any] = ["--impl", given["impl"]]
+    for name in _OF_A_CASE:
+        option, value = options[name], given[name]
+        flag = option.opts[-1]
+        if value is True:
+            words.append(flag)
+        elif isinstance(value, tuple):
+            words += [word for each in value for word in (flag, each)]
+        elif value is not None and value is not False and value != option.default:
+            words += [flag, f"{value:g}" if isinstance(value, float) else value]
+    tail = shlex.join(map(str, words))
     return lambda case: f"mluops run {shlex.quote(case.file)} {tail}"

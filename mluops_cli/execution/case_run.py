@@ -21,6 +21,8 @@ from schemas.status import SUCCESS
 from schemas.tensors import TensorRecord
 from schemas.values import part_dtype
 
+__all__ = ["Prepared", "prepare", "run_case"]
+
 
 def run_case(
     task: Mapping[str, Any], implementation: Implementation, settings: WorkerSettings, meter: Meter | None = None
@@ -78,6 +80,7 @@ def prepare(file: CaseFile) -> Prepared:
         {name: list(value) if isinstance(value, tuple) else value for name, value in bound.params.items()},
         bound.descriptors,
         bound.faults,
+        file.path,
     )
     digests = {name: digest(array) for name, array in inputs.items() if array is not None and not is_mapped(array)}
     return Prepared(bound, call, outputs, baseline, digests)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mluops_cli.reports.record import Record, Tally
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """cases are about to be run, done of them are finished already (--resume)."""
+    """cases are about to be run, done of them are finished already (--resume); options are those of the command."""
 
     impl: str
     cases: int
     jobs: int
     out: Path
     done: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

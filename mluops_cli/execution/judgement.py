@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from generators.binding import Bound
 from generators.operator import Arrays
@@ -12,9 +14,10 @@ from mluops_cli.execution.settings import Judging
 from mluops_cli.judging.diagnosis import diagnose
 from mluops_cli.judging.rules import OUTPUTS as RULEBOOK
 from mluops_cli.judging.rules import rulebook
-from mluops_cli.judging.verdict import OutputUnderTest, judge_case
+from mluops_cli.judging.verdict import OutputUnderTest, Verdict, judge_case
 
 _EXEMPT: Final = ("boundary", "zero_element")  # suites whose baselines may well be constant
+_TRIED: Final = 32 << 20  # bytes of an output for which other modes are tried
 
 
 def judge_outputs(
@@ -25,12 +28,38 @@ def judge_outputs(
     options: Judging,
 ) -> dict[str, Any]:
     """Status, reason and figures of every output that counts, as a record holds them."""
+    judged = outputs_under_test(bound, baseline, buffers, options)
+    verdict = judge(bound, judged, options)
+    result = verdict.as_record()
+    for item in judged:
+        compared = verdict.outputs[item.name]
+        if compared.passed or compared.empty:
+            continue
+        diagnosis = diagnose(
+            item.baseline,
+            item.output,
+            item.criteria,
+            loose_nan=options.loose_nan,
+            sentinel=buffers[item.name].sentinel,
+            alternatives=_other_modes(bound, inputs, item),
+        )
+        if diagnosis is not None:
+            result["outputs"][item.name]["diagnosis"] = diagnosis.as_record() | {"words": diagnosis.words}
+    return result
+
+
+def outputs_under_test(
+    bound: Bound, baseline: Arrays, buffers: Mapping[str, OutputBuffer], options: Judging
+) -> list[OutputUnderTest]:
+    """The outputs that count, each with what it is compared with; a rulebook's are brought into comparable form."""
     specs = {} if bound.operator is None else bound.operator.contract.tensors
     found = {name: buffer.array for name, buffer in buffers.items()}
+    # No implementation can do so now, all write into our buffers; one that hands arrays back could.
+    shared = {name for name, array in baseline.items() if np.may_share_memory(array, found[name])}
     if has_undefined_parts(bound):
         canonical = not set(RULEBOOK).isdisjoint(options.canonical)
-        baseline, found = rulebook(baseline, found, canonical=canonical)
-    judged = [
+        baseline, found = rulebook(baseline, found, canonical=canonical, strict_tail=options.strict_tail)
+    return [
         OutputUnderTest(
             name,
             baseline[name],
@@ -38,22 +67,16 @@ def judge_outputs(
             bound.criteria[name],
             record.dtype.name,
             specs[name].natural_zeros if name in specs else 0.0,
+            name in shared,
         )
         for name, record in bound.outputs.items()
         if name in baseline
     ]
-    verdict = judge_case(judged, exempt=bound.suite in _EXEMPT)
-    result = verdict.as_record()
-    for item in judged:
-        compared = verdict.outputs[item.name]
-        if compared.passed or compared.empty:
-            continue
-        others = _other_modes(bound, inputs, item.name)
-        sentinel = buffers[item.name].sentinel
-        diagnosis = diagnose(item.baseline, item.output, item.criteria, sentinel=sentinel, alternatives=others)
-        if diagnosis is not None:
-            result["outputs"][item.name]["diagnosis"] = diagnosis.as_record() | {"words": diagnosis.words}
-    return result
+
+
+def judge(bound: Bound, judged: Sequence[OutputUnderTest], options: Judging) -> Verdict:
+    """The verdict on the outputs, without a diagnosis."""
+    return judge_case(judged, exempt=bound.suite in _EXEMPT, loose_nan=options.loose_nan)
 
 
 def has_undefined_parts(bound: Bound) -> bool:
@@ -72,19 +95,26 @@ def counts_differ(bound: Bound, baseline: Arrays, returned: Mapping[str, int]) -
     return ""
 
 
-def _other_modes(bound: Bound, inputs: Mapping[str, Array | None], output: str) -> dict[str, Callable[[], Array]]:
-    """What the output would be with another choice of a parameter, to recognise a swapped mode by."""
+def _other_modes(
+    bound: Bound, inputs: Mapping[str, Array | None], item: OutputUnderTest
+) -> dict[str, Callable[[], Array]]:
+    """What the output would be with another legal choice of a parameter, to recognise a swapped mode by.
+
+    None for large outputs: judging takes little memory beyond the arrays, and another baseline is as large as the first.
+    """
     operator = bound.operator
-    if operator is None or any(array is None for array in inputs.values()):
+    if operator is None or any(array is None for array in inputs.values()) or item.baseline.nbytes > _TRIED:
         return {}
     given = {name: array for name, array in inputs.items() if array is not None}
+    shapes = {name: each.dims for name, each in bound.descriptors.items() if each is not None}
 
-    def computed(parameter: str, value: int) -> Callable[[], Array]:
-        return lambda: operator.reference(given, {**bound.params, parameter: value})[output]
+    def computed(params: dict[str, Any]) -> Callable[[], Array]:
+        return lambda: operator.baseline(given, shapes, params)[item.name]
 
     return {
-        f"{parameter.name} = {word}": computed(parameter.name, value)
+        f"{parameter.name} = {word}": computed(params)
         for parameter in operator.contract.passed_parameters
         for word, value in (parameter.choices or {}).items()
         if value != bound.params.get(parameter.name)
+        and not operator.contract.violations(bound.descriptors, params := {**bound.params, parameter.name: value})
     }

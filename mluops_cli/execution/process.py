@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -29,6 +30,9 @@ _THREADS: Final = (
 )  # fmt: skip
 
 
+_STARTING: Final = threading.Lock()  # what a start changes for a moment belongs to the whole process
+
+
 class WorkerProcess:
     """A worker: spawned, warm between cases, in a session of its own so that it can be killed with all it started."""
 
@@ -39,7 +43,7 @@ class WorkerProcess:
         self._head, self._tail = bytearray(), bytearray()
         self._lost = 0
         self.process = context.Process(target=worker_main, args=(theirs, their_output, asdict(settings)))
-        with _environment(), _interrupts_held(), _main_module_hidden():
+        with _STARTING, _environment(), _interrupts_held(), _main_module_hidden(), _children_allowed():
             self.process.start()
         theirs.close()
         their_output.close()
@@ -192,3 +196,18 @@ def _main_module_hidden() -> Iterator[None]:
     finally:
         for name, value in hidden.items():
             shown[name] = value
+
+
+@contextmanager
+def _children_allowed() -> Iterator[None]:
+    """A Dask worker under its nanny is a daemon of multiprocessing, which is denied children for fear they outlive it.
+
+    Ours don't: they end with it. There is no public way to say so.
+    """
+    config: dict[str, Any] = getattr(multiprocessing.current_process(), "_config", {})
+    before = config.get("daemon")
+    config["daemon"] = False
+    try:
+        yield
+    finally:
+        config["daemon"] = before

@@ -66,15 +66,20 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def shard(cases: Sequence[T], index: int, count: int, weight: Callable[[T], int], name: Callable[[T], str]) -> list[T]:
-    """The cases of shard index (from 1) of count: heaviest first, each to the lightest shard so far; order is kept.
+    """The cases of shard index (from 1) of count; order is kept."""
+    chosen = {name(case) for case in partition(cases, count, weight, name)[index - 1]}
+    return [case for case in cases if name(case) in chosen]
 
-    Every case is in exactly one shard, and the same cases always come to the same shards.
+
+def partition(cases: Sequence[T], count: int, weight: Callable[[T], int], name: Callable[[T], str]) -> list[list[T]]:
+    """The cases in count parts of about equal weight: heaviest first, each to the lightest part so far.
+
+    Every case is in exactly one part, and the same cases always come to the same parts.
     """
     loads = [0] * count
-    chosen: set[str] = set()
+    parts: list[list[T]] = [[] for _ in range(count)]
     for case in sorted(cases, key=lambda case: (-weight(case), name(case))):
         lightest = loads.index(min(loads))
         loads[lightest] += max(1, weight(case))
-        if lightest == index - 1:
-            chosen.add(name(case))
-    return [case for case in cases if name(case) in chosen]
+        parts[lightest].append(case)
+    return parts

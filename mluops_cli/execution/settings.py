@@ -11,10 +11,15 @@ Cache = Literal["fresh", "warm"]
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """Options of the validator: outputs to be compared in canonical form, NaN of one side only let pass."""
+    """Options of the validator.
+
+    canonical: outputs to be compared in canonical form; loose_nan: NaN and Inf are interchangeable; strict_tail: what
+    lies behind the defined pairs of a rulebook must be -1.
+    """
 
     canonical: tuple[str, ...] = ()
     loose_nan: bool = False
+    strict_tail: bool = False
 
 
 @dataclass(frozen=True, slots=True)

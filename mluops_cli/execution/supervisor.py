@@ -7,23 +7,22 @@ process tree, and can't tell which task a dead process had. One pipe per worker 
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, Final
 
 from generators.batch import available_memory
-from mluops_cli.execution.events import CaseFinished, CaseStarted, Heartbeat, Listener, RunFinished, RunStarted
+from mluops_cli.execution.events import CaseStarted, Heartbeat, Listener, RunFinished
+from mluops_cli.execution.interrupt import Interrupt, interruptible
+from mluops_cli.execution.ledger import Ledger
 from mluops_cli.execution.plan import PlannedCase
 from mluops_cli.execution.process import WorkerProcess
 from mluops_cli.execution.settings import WorkerSettings
-from mluops_cli.reports.record import Record, Tally
+from mluops_cli.reports.record import Record
 from schemas.errors import InputError, UnavailableError
 
 _TICK: Final = 1.0  # seconds between heartbeats
@@ -48,18 +47,19 @@ class RunSettings:
     strict: bool = False
     repro: Callable[[PlannedCase], str] = lambda case: ""
     finished: Sequence[Record] = ()
+    waive: Callable[[Record], Record] | None = None  # what waivers make of a record
+    options: Mapping[str, Any] = field(default_factory=dict)  # for the summary
 
 
 def run_cases(cases: Sequence[PlannedCase], settings: RunSettings, listeners: Sequence[Listener]) -> RunFinished:
     """Run all cases, tell the listeners; InputError or UnavailableError where the implementation can't be loaded."""
-    return _Supervisor(settings, listeners).run(cases)
+    return _Supervisor(settings, Ledger(settings, listeners)).run(cases)
 
 
 @dataclass(slots=True)
 class _Supervisor:
     settings: RunSettings
-    listeners: Sequence[Listener]
-    tally: Tally = field(default_factory=Tally)
+    ledger: Ledger
     waiting: deque[PlannedCase] = field(default_factory=deque)
     idle: list[WorkerProcess] = field(default_factory=list)
     starting: list[WorkerProcess] = field(default_factory=list)
@@ -71,38 +71,20 @@ class _Supervisor:
     memory: int = field(default_factory=lambda: int(available_memory() * _MEMORY_LIMIT))
 
     def run(self, cases: Sequence[PlannedCase]) -> RunFinished:
-        start = time.monotonic()
-        for record in self.settings.finished:
-            self.tally.add(record.status, record.blame)
-        done = {record.case for record in self.settings.finished}
-        todo = [case for case in cases if case.id not in done]
-        if self.settings.jobs > 1:  # the largest first, so that no worker is left alone with one at the end
-            todo.sort(key=lambda case: -case.size)
-        self.waiting.extend(todo)
-        total, jobs = len(self.waiting) + len(done), min(self.settings.jobs, max(1, len(self.waiting)))
-        self._emit(RunStarted(self.settings.worker.impl, total, jobs, self.settings.out, len(done)))
-        with _interruptible() as interrupt:
+        self.waiting.extend(self.ledger.open(cases, self.settings.jobs))
+        jobs = min(self.settings.jobs, max(1, len(self.waiting)))
+        with interruptible() as interrupt:
             try:
                 while not interrupt.is_set() and self._more():
                     self._fill(jobs)
                     self._wait(interrupt)
             finally:
                 self._end(orderly=not interrupt.is_set())
-        not_run = total - self.tally.total
-        interrupted = interrupt.is_set()
-        code = self.tally.exit_code(strict=self.settings.strict, interrupted=interrupted)
-        finished = RunFinished(self.tally, code, time.monotonic() - start, not_run, interrupted)
-        self._emit(finished)
-        return finished
-
-    def _emit(self, event: Any) -> None:
-        for listener in self.listeners:
-            listener(event)
+        return self.ledger.close(interrupted=interrupt.is_set())
 
     def _more(self) -> bool:
         """Whether there is something to do: after too many failures only what is being run is waited for."""
-        limit = self.settings.max_failures
-        if limit is not None and self.tally.failures >= limit:
+        if self.ledger.enough:
             self.waiting.clear()
         return bool(self.waiting or self.running)
 
@@ -138,9 +120,9 @@ class _Supervisor:
                 self.waiting.appendleft(case)
             return
         self.running[worker] = case
-        self._emit(CaseStarted(case.id))
+        self.ledger.emit(CaseStarted(case.id))
 
-    def _wait(self, interrupt: _Interrupt) -> None:
+    def _wait(self, interrupt: Interrupt) -> None:
         """Until a worker says something, dies, is late, or a second has passed."""
         workers = [*self.running, *self.starting, *self.idle]
         now = time.monotonic()
@@ -163,7 +145,7 @@ class _Supervisor:
         if now - self.beaten >= _TICK:
             self.beaten = now
             running = tuple((case.id, now - worker.since) for worker, case in self.running.items())
-            self._emit(Heartbeat(running, self.tally.total))
+            self.ledger.emit(Heartbeat(running, self.ledger.tally.total))
 
     def _look(self, now: float) -> None:
         """End the cases that hold too much memory.
@@ -223,17 +205,10 @@ class _Supervisor:
         self._finish(case, result, worker)
 
     def _finish(self, case: PlannedCase, result: dict[str, Any], worker: WorkerProcess | None = None) -> None:
-        """The one place where a record is made."""
-        result.pop("retire", None)
-        record = Record(case.id, case.op, case.suite, case.file, self.settings.worker.impl, **result)
-        if worker is not None:
-            record.printed = worker.output
-            record.seconds = round(time.monotonic() - worker.since, 6)
-        if record.status == "error" and record.blame is None:
-            record.blame = "implementation"
-        record.repro = self.settings.repro(case)
-        self.tally.add(record.status, record.blame)
-        self._emit(CaseFinished(record))
+        if worker is None:
+            self.ledger.add(case, result)
+        else:
+            self.ledger.add(case, result, worker.output, time.monotonic() - worker.since)
 
     def _end(self, *, orderly: bool) -> None:
         for worker in self.idle:
@@ -242,41 +217,6 @@ class _Supervisor:
             worker.close(_FAREWELL if orderly else 0.0)
         for worker in (*self.running, *self.starting):
             worker.close()
-
-
-class _Interrupt:
-    """Ctrl-C or SIGTERM as a flag that a wait on handle notices, so that no listener is cut off in a line."""
-
-    def __init__(self) -> None:
-        self.handle, self._write = os.pipe()
-        self._set = False
-
-    def is_set(self) -> bool:
-        return self._set
-
-    def __call__(self, *_: object) -> None:
-        if self._set:
-            raise KeyboardInterrupt  # the second time it is meant
-        self._set = True
-        os.write(self._write, b"!")
-
-    def close(self) -> None:
-        os.close(self.handle)
-        os.close(self._write)
-
-
-@contextmanager
-def _interruptible() -> Iterator[_Interrupt]:
-    interrupt = _Interrupt()
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield interrupt
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        interrupt.close()
 
 
 def _need(case: PlannedCase) -> float:

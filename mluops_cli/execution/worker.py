@@ -16,6 +16,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Final
 
+from mluops_cli.execution.settings import WorkerSettings, worker_settings
+
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -24,7 +26,9 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
     _live_and_die_with_the_supervisor()
     _redirect(printed)
     try:
-        implementation = _implementation(settings)
+        known = worker_settings(settings)
+        implementation = _implementation(known)
+        meter = _meter(known, implementation)
     except BaseException as error:
         code = getattr(error, "exit_code", 3)
         text = str(error) if hasattr(error, "exit_code") else f"{type(error).__name__}: {error}"
@@ -38,19 +42,29 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
             task = json.loads(pipe.recv_bytes())
         except EOFError:
             return
-        result = run_case(task, implementation, settings["repeat"])
+        result = run_case(task, implementation, known, meter)
         _flush()
         pipe.send_bytes(json.dumps(result).encode())
 
 
-def _implementation(settings: dict[str, Any]) -> Any:
+def _implementation(settings: WorkerSettings) -> Any:
     from mluops_cli.implementations.registry import implementation_named
 
-    if settings["plugins"]:
+    if settings.folder:
+        os.chdir(settings.folder)
+    if settings.plugins:
         from mluops_cli.commands.options import load_plugins
 
-        load_plugins([Path(path) for path in settings["plugins"]])
-    return implementation_named(settings["impl"])
+        load_plugins([Path(path) for path in settings.plugins])
+    return implementation_named(settings.impl)
+
+
+def _meter(settings: WorkerSettings, implementation: Any) -> Any:
+    if settings.perf is None:
+        return None
+    from mluops_cli.execution.perf import Meter
+
+    return Meter(settings.perf, implementation)
 
 
 def _live_and_die_with_the_supervisor() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ class Call:
     inputs are read-only arrays by tensor name, outputs arrays to be written in place; None stands for a null pointer
     or a tensor too large to allocate. descriptors hold every tensor, None for a null descriptor. params are plain
     ints, floats and lists. faults are the words of FAULTS in generators/invalid.py (null_handle, workspace:null ...).
+    file is the case file it comes from, None where it comes from none.
     """
 
     op: str
@@ -30,6 +32,7 @@ class Call:
     params: Mapping[str, Any]
     descriptors: Mapping[str, Descriptor | None]
     faults: tuple[str, ...] = ()
+    file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,16 @@ class OutOfBounds(Exception):  # noqa: N818 - a verdict on the implementation, n
     """The implementation wrote outside the memory it was given: the case fails with this reason."""
 
 
+class Crashed(Exception):  # noqa: N818 - a verdict on the implementation, not an error of ours
+    """The program that the implementation is ended as no operator should: the case is a crash with this reason."""
+
+
 class Implementation(ABC):
     """An implementation under test, made in the worker process from the OPTIONS of `--impl NAME[:OPTIONS]`.
 
     Constructing one raises InputError for bad options and UnavailableError for what the machine lacks. call() raises
-    CannotShow for a skip, OutOfBounds for a fail; any other exception is the implementation's own error.
+    CannotShow for a skip, OutOfBounds for a fail, Crashed for a crash; any other exception is the implementation's own
+    error.
     """
 
     name: ClassVar[str]
@@ -66,6 +74,13 @@ class Implementation(ABC):
     @abstractmethod
     def call(self, call: Call) -> Outcome:
         """Run the operator once."""
+
+    def device(self) -> str | None:
+        """The name of the device it runs on, for the table of peaks; None for the cores of this machine."""
+        return None
+
+    def flush_cache(self) -> None:  # noqa: B027 - only devices have caches of their own
+        """Drive the operands out of the device's caches, before a timed call; those of this machine aren't meant."""
 
     @classmethod
     def unavailable(cls) -> str | None:

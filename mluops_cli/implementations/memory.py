@@ -34,3 +34,11 @@ class Guarded:
         if (hit := np.flatnonzero(self._before != _PATTERN)).size:
             return f"written out of bounds, {GUARD - hit[0]} bytes before the start ({hit.size} guard bytes changed)"
         return None
+
+
+def memory_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The bytes from an array's first element to its last, gaps of a strided one included: a flat view, not a copy."""
+    steps = ((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
+    count = sum(steps) + array.itemsize if array.size else 0
+    first = array.reshape(-1)[:1] if array.flags.c_contiguous else array[(slice(0, 1),) * array.ndim].reshape(-1)
+    return np.lib.stride_tricks.as_strided(first.view(np.uint8), (count,), (1,), writeable=array.flags.writeable)

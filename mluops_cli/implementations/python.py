@@ -3,6 +3,7 @@
 f(op, inputs, outputs, params[, descriptors][, handle])          -> None, status, or dict of status and scalars
 f.workspace_size(op, inputs, outputs, params[, size][, ...])     -> bytes; with `size` it fills in size[0] and
                                                                     answers with a status
+f.synchronize()                                                  waits for work that f has only started
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class CallableKernel:
         self.keywords = _keywords(target, "descriptors", "handle")
         self.workspace_size: Callable[..., Any] | None = getattr(target, "workspace_size", None)
         self.size_keywords = _keywords(self.workspace_size, "descriptors", "handle", "size")
+        self.synchronize: Callable[[], Any] = getattr(target, "synchronize", None) or _nothing
 
     def __call__(self, call: Call) -> Outcome:
         """Run it once; CannotShow for what it can't see, OutOfBounds for a damaged workspace."""
@@ -58,8 +60,10 @@ class CallableKernel:
                 workspace = _workspace(needed, call.faults)
             params["workspace"] = workspace.bytes if workspace is not None else None
         passed = {name: extra[name] for name in self.keywords}
+        self.synchronize()  # so that nothing of before counts
         start = time.perf_counter()
         answer = self.target(call.op, dict(call.inputs), dict(call.outputs), params, **passed)
+        self.synchronize()
         latency = (time.perf_counter() - start) * 1e6
         if workspace is not None and (damage := workspace.damage()):
             raise OutOfBounds(f"workspace: {damage}")
@@ -114,6 +118,10 @@ class Python(Implementation):
     def call(self, call: Call) -> Outcome:
         """Run the callable once."""
         return self.kernel(call)
+
+
+def _nothing() -> None:
+    """What a callable without asynchronous work has to wait for."""
 
 
 def _keywords(target: Callable[..., Any] | None, *wanted: str) -> tuple[str, ...]:

@@ -227,8 +227,9 @@ class Measured(NamedTuple):
 
 
 def _judge(criterion: Criterion, measured: Measured) -> CriterionResult:
-    name, threshold, source = criterion.name, criterion.threshold, criterion.source
+    name, source = criterion.name, criterion.source
     part, figures = measured.part, measured.figures
+    threshold = criterion.threshold if part != "imag" or criterion.imaginary is None else criterion.imaginary
     label = f"{name} of the {PARTS[part]} part" if part else name
 
     def result(

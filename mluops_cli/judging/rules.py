@@ -7,7 +7,7 @@ behind them is undefined (OPERATORS.md 5).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
@@ -49,10 +49,14 @@ def rulebook(
     return expected, found
 
 
-def row_count_reason(baseline: Mapping[str, Array], num_act_out: int | None) -> str:
-    """Why a returned num_act_out is wrong, or nothing; it is looked at before the outputs."""
-    rows = baseline["out_indices"].shape[0]
-    return "" if num_act_out in (None, rows) else f"num_act_out is {num_act_out}, expected {rows}"
+def defined_pairs(indice_num: Array, length: int) -> Callable[[int, int], Array]:
+    """Tells which flat elements [start, stop) of indice_pairs [K, 2, length] are defined."""
+
+    def mask(start: int, stop: int) -> Array:
+        at = np.arange(start, stop)
+        return np.asarray(at % length < indice_num[at // (2 * length)])
+
+    return mask
 
 
 def _matching_rows(expected: Array, found: Array) -> Array:

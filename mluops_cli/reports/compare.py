@@ -118,7 +118,7 @@ def _key(each: Any) -> tuple[str, str, str]:
 
 def _comparable(old: FinishedRun, new: FinishedRun) -> str:
     """Why latencies of the two runs can't be compared; empty where they can."""
-    for what in ("platform", "cpu", "device", "host"):
+    for what in ("platform", "cpu", "device"):  # not the host: CI names a new one for each run
         before, after = (run.summary.get("environment", {}).get(what) for run in (old, new))
         if before != after and before is not None and after is not None:
             return f"measured on another {what}: {before}, then {after}"

@@ -31,6 +31,7 @@ class ConsoleReport:
         self.console = console
         self.rows: list[Record] = []
         self.failures: list[Record] = []
+        self.mismeasured: list[tuple[str, str]] = []
         self.suites: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.worst: dict[tuple[str, str], Judged] = {}
         self.progress: Progress | None = None
@@ -66,6 +67,8 @@ class ConsoleReport:
             self.rows.append(record)
         if record.status in FAILING:
             self.failures.append(record)
+        elif record.perf and "problem" in record.perf:
+            self.mismeasured.append((record.case, record.perf["problem"]))
         key = record.op, record.suite
         self.suites[key][record.status] += 1
         found = worst(record)
@@ -92,6 +95,8 @@ class ConsoleReport:
                 if "diagnosis" in output:
                     _say(self.console, f"  {name}: {output['diagnosis']['words']}")
             _say(self.console, f"  repro: {record.repro}")
+        for case, problem in self.mismeasured:
+            _say(self.console, f"{case}: {problem}", "yellow")
         counts = ", ".join(f"{number} {status}" for status, number in sorted(run.tally.counts.items()))
         _say(self.console, f"{run.tally.total} cases in {run.seconds:.1f} s: {counts or 'none finished'}")
         if run.not_run:
@@ -102,11 +107,15 @@ class ConsoleReport:
             _say(self.console, "nothing was validated: no case passed, so this run is not a pass", "red")
 
     def _cases(self) -> Table:
-        table = _table("case", "status", "worst criterion", "time")
+        timed = any(record.perf for record in self.rows)
+        table = _table("case", "status", "worst criterion", "time", *(("efficiency",) if timed else ()))
         for record in sorted(self.rows, key=lambda record: record.case):
             latency = "" if record.latency_us is None else f"{record.latency_us / 1000:.3f} ms"
+            if record.perf and record.perf["relative_error"] is not None:
+                latency += f" ±{record.perf['relative_error']:.0%}"
             detail = str(worst(record) or record.operator_status or "")
-            table.add_row(Text(record.case), _status(record.status), Text(detail), latency)
+            cells = [Text(record.case), _status(record.status), Text(detail), Text(latency)]
+            table.add_row(*cells, *([Text(_efficiency(record))] if timed else []))
         return table
 
     def _sums(self) -> Table:
@@ -124,6 +133,15 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
+
+
+def _efficiency(record: Record) -> str:
+    """That of the side that bounds it."""
+    perf = record.perf or {}
+    value = record.io_efficiency if perf.get("bottleneck") == "io" else record.compute_efficiency
+    if "problem" in perf:
+        return "error of measurement"
+    return "" if value is None else f"{value:.1%} {perf['bottleneck']}"
 
 
 def _status(status: str) -> Text:

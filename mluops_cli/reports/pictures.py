@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 _WIDTH: Final = 640
 _POINTS: Final = 3000  # more than that nobody can tell apart, and browsers slow down
+_RIGHT: Final = 20  # room for half a label
 
 
 class Point(NamedTuple):
@@ -79,7 +80,7 @@ def latency_ratios(points: Sequence[Point]) -> Markup:
     plot = _LogPlot((min(1.0, *xs, 1.0), max(10.0, *xs, 10.0)), (0.1, 10.0), height=260)
     same = plot.y(1.0)
     parts = [
-        f'<line class="roof" x1="{plot.left}" x2="{_WIDTH - 8}" y1="{same:.1f}" y2="{same:.1f}"/>',
+        f'<line class="roof" x1="{plot.left}" x2="{_WIDTH - _RIGHT}" y1="{same:.1f}" y2="{same:.1f}"/>',
         _text(_WIDTH - 10, plot.y(6), "slower", "end"),
         _text(_WIDTH - 10, plot.y(0.14), "faster", "end"),
     ]
@@ -93,7 +94,7 @@ class _LogPlot:
         self.xs, self.ys, self.height, self.left = xs, ys, height, 62
 
     def x(self, value: float) -> float:
-        return self.left + _share(value, self.xs) * (_WIDTH - self.left - 8)
+        return self.left + _share(value, self.xs) * (_WIDTH - self.left - _RIGHT)
 
     def y(self, value: float) -> float:
         return 10 + (1 - _share(value, self.ys)) * (self.height - 52)
@@ -121,7 +122,7 @@ class _LogPlot:
             yield _text(x, bottom + 16, f"{10.0**exponent:g}", "middle")
         for exponent in _exponents(self.ys):
             y = self.y(10.0**exponent)
-            yield f'<line class="grid" x1="{self.left}" x2="{_WIDTH - 8}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            yield f'<line class="grid" x1="{self.left}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
             yield _text(self.left - 6, y + 4, f"{10.0**exponent:g}", "end")
 
 

@@ -23,7 +23,8 @@ class Record:
 
     place is the spec's file:line. tensors: name -> role (input, output), dtype, layout, dims. interface_us is the time
     of the whole call on the host; latency_interval_us the bounds between which the latency lies with confidence.
-    waiver: the waiver that holds, and the status without it.
+    waiver: the waiver that holds, and the status without it. perf: of --perf, how it was measured and against which
+    peaks (execution/perf.py). worker: the worker of a fleet that ran it.
     """
 
     case: str
@@ -52,6 +53,8 @@ class Record:
     interface_us: float | None = None
     latency_interval_us: list[float] | None = None
     waiver: dict[str, Any] | None = None
+    perf: dict[str, Any] | None = None
+    worker: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The record as JSON can carry it: NaN and Inf become null."""

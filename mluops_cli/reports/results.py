@@ -6,9 +6,11 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Final
 
+from mluops_cli.execution.environment import environment
 from mluops_cli.execution.events import CaseFinished, Event, RunFinished, RunStarted
 from mluops_cli.reports.record import Record, read_record
 from schemas.errors import InputError, Place, UnavailableError
@@ -24,7 +26,7 @@ class JsonResults:
     def __init__(self, out: Path, *, resume: bool = False, strict: bool = False) -> None:
         self.out = out
         self.strict = strict
-        self.impl = ""
+        self.run: dict[str, Any] = {}
         try:
             out.mkdir(parents=True, exist_ok=True)
             self._lines: IO[str] = (out / RESULTS).open("a", encoding="utf-8", newline="\n")
@@ -41,7 +43,9 @@ class JsonResults:
     def __call__(self, event: Event) -> None:
         """Listen to the run."""
         if isinstance(event, RunStarted):
-            self.impl = event.impl
+            started = datetime.now().astimezone().isoformat(timespec="seconds")
+            options = {name: value for name, value in event.options.items() if value not in (None, False, ())}
+            self.run = {"impl": event.impl, "started": started, "environment": environment(), "options": options}
         elif isinstance(event, CaseFinished):
             self._lines.write(json.dumps(event.record.as_json(), allow_nan=False) + "\n")
             self._lines.flush()
@@ -56,7 +60,7 @@ class JsonResults:
     def _summary(self, run: RunFinished) -> dict[str, Any]:
         return {
             "mluops": __version__,
-            "impl": self.impl,
+            **self.run,
             "cases": run.tally.total,
             "not_run": run.not_run,
             "counts": dict(sorted(run.tally.counts.items())),

@@ -92,7 +92,7 @@ def test_all_bit_patterns_of_half_and_bfloat16(tmp_path: Path) -> None:
         ("float", {"value_h": ["0", "1" * 74]}, "value 1 is '1111"),
         ("float", {"value_h": ["0", "1" * 300]}, "value 1 is no hex number"),
         ("half", {"value_h": ["10000", "0"]}, "value_h[0] is 0x10000, expected at most 4 hex digits"),
-        ("int31", {"value_i": [1, 2]}, "can't hold values of int31"),
+        ("int4x2", {"value_i": [1, 2]}, "can't hold values of int4x2"),
         ("float8_e5m2", {"value_i": [1, 2]}, "can't hold values of float8_e5m2, expected path"),
         ("float", {"value_f": [1, 2, 3]}, "value_f holds 3 values, expected 2 for shape [2]"),
         ("int32", {"value_i": [1]}, "value_i holds 1 values, expected 2 for shape [2]"),

@@ -64,4 +64,5 @@ def _import_torch_mlu() -> None:
     try:
         importlib.import_module("torch_mlu")
     except Exception as error:  # a broken installation raises anything
-        raise UnavailableError(f"torch: device mlu needs the package torch_mlu: {' '.join(str(error).split())}") from None
+        text = " ".join(str(error).split())
+        raise UnavailableError(f"torch: device mlu needs the package torch_mlu: {text}") from None

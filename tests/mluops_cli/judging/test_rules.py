@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mluops_cli.judging.rules import OUTPUTS, row_count_reason, rulebook
+from mluops_cli.judging.rules import OUTPUTS, rulebook
 from mluops_cli.judging.verdict import OutputUnderTest, judge_case
 from schemas.criteria import Criterion
 
@@ -142,12 +142,6 @@ def test_nothing_reached():
     found["indice_pairs"][...] = 5
     _, output = rulebook(empty, found, canonical=True)
     assert (output["indice_pairs"] == -1).all()
-
-
-def test_the_row_count_is_looked_at_first():
-    assert row_count_reason(baseline(), None) == ""
-    assert row_count_reason(baseline(), 5) == ""
-    assert row_count_reason(baseline(), 6) == "num_act_out is 6, expected 5"
 
 
 def test_a_large_rulebook_against_sorting_in_python():

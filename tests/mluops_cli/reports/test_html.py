@@ -146,7 +146,7 @@ def test_pictures_put_things_where_they_belong() -> None:
     assert [tuple(map(float, bar)) for bar in bars] == [(10.0, 45.0, 35.0), (106.0, 10.0, 70.0)]
     dots = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', roofline([Point(1.0, 1.0, "<b>"), Point(1e9, 1e-9, "x")]))
     assert len(dots) == 2
-    assert float(dots[1][0]) == 632.0  # what lies outside is drawn at the edge
+    assert float(dots[1][0]) == 620.0  # what lies outside is drawn at the edge
     assert "&lt;b&gt;" in roofline([Point(1.0, 1.0, "<b>")])
     assert latency_ratios([Point(5.0, 1.0, "a")]).count("<circle") == 1
     assert decade_histogram([]) == ""

@@ -1,0 +1,150 @@
+"""The options of `mluops run` that come in families: performance, fleet, reports; and what they are made into."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import rich_click as click
+
+from mluops_cli.commands.outcomes import waivers_option
+from schemas.errors import InputError
+
+if TYPE_CHECKING:
+    from mluops_cli.execution.settings import Judging, PerfSettings
+    from mluops_cli.reports.files import ReportFiles
+
+MIN_TIME: Final = 0.2
+_PREFIXES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_FILE: Final = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+Given = dict[str, Any]
+
+
+class Rate(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on only
+    """A number per second such as 307.2GB/s, 24T or 1.5e12."""
+
+    name = "rate"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\+?\d+)?)\s*([kKMGTP]?)(?:B|OPS|FLOPS)?(?:/s)?\s*", value)
+        if match is None or not float(match[1]):
+            self.fail(f"{value!r} is not a rate; expected one such as 307.2GB/s, 24T or 1.5e12", param, ctx)
+        return float(match[1]) * _PREFIXES[match[2].upper()]
+
+
+def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def add(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+perf_options = _together(
+    click.option("--perf", is_flag=True, help="Measure how fast it is, too; one case at a time unless -j is given."),
+    click.option(
+        "--min-time",
+        default=MIN_TIME,
+        show_default=True,
+        type=click.FloatRange(0, min_open=True),
+        metavar="S",
+        help="--perf: time calls for S seconds, and on until the median is steady; at most ten times as long in all.",
+    ),
+    click.option(
+        "--cache",
+        type=click.Choice(["fresh", "warm"]),
+        default="fresh",
+        show_default=True,
+        help="--perf: caches before a timed call: flushed, or as the same call leaves them.",
+    ),
+    click.option("--device", metavar="NAME", help="--perf: peaks of a device in the table, such as MLU370-X8."),
+    click.option("--peak-bandwidth", type=Rate(), metavar="RATE", help="--perf: of the memory, such as 307.2GB/s."),
+    click.option("--peak-ops", type=Rate(), metavar="RATE", help="--perf: operations per second, such as 24T."),
+    click.option(
+        "--perf-gate", is_flag=True, help="--perf; network and general cases below their standard fail."
+    ),
+)
+fleet_options = _together(
+    click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask fleet: tcp://host:8786."),
+    click.option("--resource", metavar="NAME=N", help="--scheduler: what a case takes of a worker, such as MLU=1."),
+)
+report_options = _together(
+    click.option("--junit", type=_FILE, metavar="FILE", help="JUnit XML for CI servers."),
+    click.option("--html", type=_FILE, metavar="FILE", help="One page that needs no network."),
+    click.option("--md", type=_FILE, metavar="FILE", help="The test report as Markdown."),
+    click.option("--csv", type=_FILE, metavar="FILE", help="A row per case."),
+    click.option(
+        "--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Of the Markdown report."
+    ),
+    click.option("--ci", type=click.Choice(["auto", "github", "gitlab", "plain"]), help="Annotations for a CI server."),
+    waivers_option,
+)
+judging_options = _together(
+    click.option(
+        "--compare",
+        "compare",
+        multiple=True,
+        metavar="OUTPUT=canonical",
+        help="Take pairs and rows of a rulebook in any order.",
+    ),
+    click.option("--loose-nan", is_flag=True, help="Where the baseline is NaN or Inf, any value will do."),
+)
+
+
+def perf_settings(given: Given) -> PerfSettings | None:
+    """The settings of --perf, None without it; InputError for options that need it."""
+    from mluops_cli.execution.settings import PerfSettings
+
+    if not (given["perf"] or given["perf_gate"]):
+        named = [name for name in ("device", "peak_bandwidth", "peak_ops") if given[name] is not None]
+        if named:
+            raise InputError(f"--{named[0].replace('_', '-')} needs --perf")
+        return None
+    return PerfSettings(
+        min_time=given["min_time"],
+        runs=given["repeat"],
+        cache=given["cache"],
+        device=given["device"],
+        bandwidth=given["peak_bandwidth"],
+        ops=given["peak_ops"],
+        gate=given["perf_gate"],
+    )
+
+
+def judging(compare: Sequence[str], loose_nan: bool) -> Judging:
+    """The validator's options; InputError for a --compare that fits no output of any operator."""
+    from generators.operator import operators
+    from mluops_cli.execution.settings import Judging
+    from schemas.suggest import did_you_mean
+
+    known = {
+        tensor.name
+        for operator in operators().values()
+        for tensor in operator.contract.outputs
+        if tensor.compare == "rulebook"
+    }
+    names = []
+    for text in compare:
+        name, _, form = text.partition("=")
+        if form != "canonical":
+            raise InputError(f"--compare {text}: expected OUTPUT=canonical")
+        if name not in known:
+            expected = f"expected one of {', '.join(sorted(known))}"
+            raise InputError(f"--compare {text}: no output {name!r} can be{did_you_mean(name, known)}: {expected}")
+        names.append(name)
+    return Judging(tuple(names), loose_nan)
+
+
+def report_files(out: Path, given: Given) -> ReportFiles | None:
+    """The reports that are wanted at the end of the run, None where none is."""
+    from mluops_cli.reports.ci import detect_server
+    from mluops_cli.reports.files import ReportFiles
+
+    ci = detect_server() if given["ci"] == "auto" else given["ci"]
+    wanted = [given[name] for name in ("junit", "html", "md", "csv")]
+    return ReportFiles(out, *wanted, given["lang"], ci) if ci or any(wanted) else None

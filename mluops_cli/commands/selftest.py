@@ -1,0 +1,129 @@
+"""`mluops selftest`: faults planted in right outputs, to see that the judge fails each that can be seen."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import rich_click as click
+
+from mluops_cli.commands.options import Names, plugin_option
+from mluops_cli.commands.tables import table_lines
+
+if TYPE_CHECKING:
+    from mluops_cli.execution.plan import PlannedCase
+    from mluops_cli.execution.selftest import Tested
+
+_SMALL: Final = frozenset({"boundary", "general", "nan_inf", "zero_element", "invalid", "demo"})
+_INLINE: Final = 64 << 20
+
+
+@click.command(epilog="Example: mluops selftest out/cases -k 'psamask and boundary'")
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("-k", "keywords", metavar="EXPR", help="Only cases whose id matches: parts, and, or, not, ( ).")
+@click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
+@plugin_option
+def command(paths: tuple[Path, ...], keywords: str | None, suites: frozenset[str], plugins: tuple[Path, ...]) -> int:
+    """Plant faults in the right outputs of case files and see that the judge fails each that can be seen.
+
+    Without PATH: the small built-in suites of every operator. Prints caught / planted per case and per fault, and
+    which faults the thresholds can't see and why. Exit code: 0 all caught, 1 a fault was missed, a right output failed
+    or nothing was planted, 2 a case file is wrong, 5 nothing selected.
+    """
+    from mluops_cli.execution.plan import plan_cases
+    from mluops_cli.reports.record import FAILED, NOTHING_SELECTED, PASSED, WRONG_INPUT
+    from schemas.errors import MluopsError
+
+    with _case_files(paths, suites) as folders:
+        cases = plan_cases(folders, suites=suites, keywords=keywords)
+        if not cases:
+            click.echo("no case is selected", err=True)
+            return NOTHING_SELECTED
+        tested, broken = [], False
+        for case in cases:
+            try:
+                tested.append(_test(case))
+            except MluopsError as error:
+                click.echo(f"{case.id}: {error}", err=True)
+                broken = True
+                continue
+            _print_case(tested[-1])
+    _print_faults(tested)
+    trials = [trial for each in tested for trial in each.trials if trial.planted]
+    if not trials:
+        click.echo("nothing was planted", err=True)
+    bad = not trials or any(trial.missed for trial in trials) or any(each.alarm for each in tested)
+    return WRONG_INPUT if broken else FAILED if bad else PASSED
+
+
+@contextmanager
+def _case_files(paths: Sequence[Path], suites: frozenset[str]) -> Iterator[Sequence[Path]]:
+    """The paths; without any a folder of the small built-in suites that lasts as long."""
+    if paths:
+        yield paths
+        return
+    from generators.casegen import generate
+    from generators.selection import select_cases
+
+    with tempfile.TemporaryDirectory(prefix="mluops-selftest-") as folder:
+        for case in select_cases((), suites or _SMALL, (), 1):
+            generate(case, Path(folder), "pb", _INLINE)
+        yield [Path(folder)]
+
+
+def _test(case: PlannedCase) -> Tested:
+    from mluops_cli.execution.selftest import selftest_case
+    from schemas import proto
+    from schemas.casefile import read_case
+    from schemas.errors import InputError
+
+    if case.problem is not None:
+        raise InputError(case.problem)
+    with read_case(Path(case.file)) as file:
+        if case.noted is not None:
+            proto.set_meta(file.node, proto.CaseMeta(**case.noted))
+        return selftest_case(file)
+
+
+def _print_case(tested: Tested) -> None:
+    planted = [trial for trial in tested.trials if trial.planted]
+    caught = sum(trial.caught for trial in planted)
+    unseen = sum(not (trial.caught or trial.must) for trial in planted)
+    beyond = f", {unseen} below the thresholds" if unseen else ""
+    click.echo(f"{tested.case}: {caught} of {len(planted)} caught{beyond}")
+    if tested.alarm:
+        click.echo(f"  FALSE ALARM: the judge fails right outputs: {tested.alarm}")
+    for trial in planted:
+        if trial.missed:
+            click.echo(f"  MISSED: {trial.fault} in {trial.output or 'the call'} ({trial.why})")
+
+
+def _print_faults(tested: Sequence[Tested]) -> None:
+    """A row per fault; then what can't be seen: per output and fault how often, and why in one of the cases."""
+    rows = [("fault", "planted", "caught", "missed", "can't be seen", "has no place")]
+    counts: dict[str, Counter[str]] = {}
+    unseen: dict[str, list[str]] = {}
+    for each in tested:
+        for trial in each.trials:
+            word = "caught" if trial.caught else "missed" if trial.must else "unseen" if trial.planted else "not planted"
+            counts.setdefault(trial.fault, Counter())[word] += 1
+            if word == "unseen":
+                where = f"{each.op} {trial.output}, {trial.fault}"
+                unseen.setdefault(where, []).append(f"{each.case.split('/', 1)[1]}: {trial.why}")
+    for fault, found in counts.items():
+        planted = found["caught"] + found["missed"] + found["unseen"]
+        numbers = (planted, found["caught"], found["missed"], found["unseen"], found["not planted"])
+        rows.append((fault, *map(str, numbers)))
+    total = [sum(int(row[column]) for row in rows[1:]) for column in range(1, 6)]
+    rows.append(("all", *map(str, total)))
+    click.echo("")
+    for line in table_lines(rows, right=frozenset(range(1, 6))):
+        click.echo(line)
+    if unseen:
+        click.echo("\nfaults that the thresholds can't see:")
+    for where, reasons in unseen.items():
+        click.echo(f"  {where}: {len(reasons)} case(s), such as {reasons[0]}")

@@ -1,0 +1,77 @@
+"""The ledger of a run: which cases are to be run, and the one place where their records are made and told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mluops_cli.execution.events import CaseFinished, Event, Listener, RunFinished, RunStarted
+from mluops_cli.execution.plan import PlannedCase
+from mluops_cli.reports.record import Record, Tally
+
+if TYPE_CHECKING:
+    from mluops_cli.execution.supervisor import RunSettings
+
+
+class Ledger:
+    """Counts and tells; every selected case gets exactly one record here, whoever ran it."""
+
+    def __init__(self, settings: RunSettings, listeners: Sequence[Listener]) -> None:
+        self.settings = settings
+        self.listeners = listeners
+        self.tally = Tally()
+        self.selected = 0
+        self.start = time.monotonic()
+
+    def emit(self, event: Event) -> None:
+        """Tell the listeners."""
+        for listener in self.listeners:
+            listener(event)
+
+    def open(self, cases: Sequence[PlannedCase], jobs: int) -> list[PlannedCase]:
+        """Begin the run; the cases that have no record yet, with more than one job the largest first."""
+        settings = self.settings
+        for record in settings.finished:
+            self.tally.add(record.status, record.blame)
+        done = {record.case for record in settings.finished}
+        todo = [case for case in cases if case.id not in done]
+        self.selected = len(todo) + len(done)
+        jobs = min(jobs, max(1, len(todo)))
+        if jobs > 1:  # so that no worker is left alone with a large one at the end
+            todo.sort(key=lambda case: -case.size)
+        self.emit(RunStarted(settings.worker.impl, self.selected, jobs, settings.out, len(done), settings.options))
+        return todo
+
+    @property
+    def enough(self) -> bool:
+        """Whether so many cases have failed that no other is to be begun."""
+        limit = self.settings.max_failures
+        return limit is not None and self.tally.failures >= limit
+
+    def add(self, case: PlannedCase, result: dict[str, Any], printed: str = "", seconds: float | None = None) -> None:
+        """The record of a case from what came of it."""
+        result.pop("retire", None)
+        record = Record(case.id, case.op, case.suite, case.file, self.settings.worker.impl, **result)
+        record.printed = printed
+        record.seconds = seconds if seconds is None else round(seconds, 6)
+        if record.status == "error" and record.blame is None:
+            record.blame = "implementation"
+        self.enter(case, record)
+
+    def enter(self, case: PlannedCase, record: Record) -> None:
+        """A record that is complete but for what only this side knows."""
+        record.file = case.file
+        record.repro = self.settings.repro(case)
+        if self.settings.waive is not None:
+            record = self.settings.waive(record)
+        self.tally.add(record.status, record.blame)
+        self.emit(CaseFinished(record))
+
+    def close(self, *, interrupted: bool) -> RunFinished:
+        """End the run."""
+        code = self.tally.exit_code(strict=self.settings.strict, interrupted=interrupted)
+        seconds = time.monotonic() - self.start
+        finished = RunFinished(self.tally, code, seconds, self.selected - self.tally.total, interrupted)
+        self.emit(finished)
+        return finished

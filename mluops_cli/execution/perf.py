@@ -1,0 +1,155 @@
+"""Performance mode: how long a call takes, measured until the median is steady, and how much of the peaks it uses."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from mluops_cli.execution.calls import GOES_ON, Calls, Result, failed
+from mluops_cli.execution.efficiency import efficiency_of, shortfall, work_of
+from mluops_cli.execution.peaks import MEASURED, cache_file, last_level_cache, peaks_for
+from mluops_cli.execution.settings import PerfSettings
+from mluops_cli.implementations.base import Implementation
+
+STEADY: Final = 0.02  # relative error of the median from which on more runs aren't worth it
+LEAST: Final = 10  # runs before that is asked
+PATIENCE: Final = 10  # times min_time: what the runs of a case may take in all, with judging
+_WARM_UP: Final = 2  # calls after the first that aren't timed
+_NORMAL_95: Final = 1.96
+_INTERVAL: Final = 6  # runs from which on their extremes enclose the median with 95 %
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Times of repeated runs, in microseconds: their median, and the bounds it lies in with 95 % (None: too few)."""
+
+    median: float
+    interval: tuple[float, float] | None
+    least: float
+    spread: float  # distance of the quartiles, relative to the median
+
+    @property
+    def error(self) -> float:
+        """Relative error of the median: half its interval; infinite where there is none."""
+        if self.interval is None or not self.median:
+            return math.inf
+        return (self.interval[1] - self.interval[0]) / 2 / self.median
+
+
+def sample_of(times: Sequence[float]) -> Sample:
+    """The figures of at least one run; the interval is that of order statistics and assumes no distribution."""
+    ordered = sorted(times)
+    count = len(ordered)
+    median = statistics.median(ordered)
+    quartiles = np.percentile(ordered, (25, 75))
+    interval = None
+    if count >= _INTERVAL:
+        rank = max(0, int((count - _NORMAL_95 * math.sqrt(count)) / 2))
+        interval = ordered[rank], ordered[count - 1 - rank]
+    return Sample(median, interval, ordered[0], float(quartiles[1] - quartiles[0]) / median if median else 0.0)
+
+
+class Meter:
+    """Measures cases in one worker; InputError where the peaks it needs are unknown."""
+
+    def __init__(self, settings: PerfSettings, implementation: Implementation) -> None:
+        self.settings = settings
+        self.implementation = implementation
+        self.peaks = peaks_for(settings, implementation.device())
+        fresh = settings.cache == "fresh"
+        self._flush = np.zeros(2 * last_level_cache(), np.uint8) if fresh else None
+
+    def measure(self, calls: Calls, judged: Result) -> Result:
+        """What a record tells of the time of a case whose first call (the warm-up) was right; each run is judged.
+
+        The verdict is that of the last run: the first that is wrong ends the measurement.
+        """
+        start = time.monotonic()
+        result = judged
+        if calls.latencies[-1] < self.settings.min_time * 1e6 / PATIENCE:
+            for _ in range(_WARM_UP):
+                result = calls.once()
+                if result["status"] not in GOES_ON:
+                    return result
+        first = len(calls.outcomes)
+        while result["status"] in GOES_ON:
+            result = calls.once(self._ready(calls))
+            times = calls.latencies[first:]
+            if result["status"] in GOES_ON and self._done(times, time.monotonic() - start):
+                return result | self._figures(calls, times, first, result)
+        return result
+
+    def _ready(self, calls: Calls) -> Callable[[], None]:
+        """What brings the caches into the state that was asked for, right before a timed call."""
+
+        def fresh() -> None:
+            assert self._flush is not None
+            np.add(self._flush, 1, out=self._flush)
+            self.implementation.flush_cache()
+
+        def warm() -> None:
+            with suppress(BaseException):  # what is wrong with it shows in the judged call that follows
+                self.implementation.call(calls.prepared.call)
+            calls.fill()
+
+        return warm if self._flush is None else fresh
+
+    def _done(self, times: Sequence[float], elapsed: float) -> bool:
+        if self.settings.runs is not None:
+            return len(times) >= self.settings.runs
+        if elapsed >= PATIENCE * self.settings.min_time:
+            return True
+        enough = len(times) >= LEAST and sum(times) >= self.settings.min_time * 1e6
+        return enough and sample_of(times).error <= STEADY
+
+    def _figures(self, calls: Calls, times: Sequence[float], first: int, result: Result) -> Result:
+        sample = sample_of(times)
+        prepared = calls.prepared
+        work = work_of(prepared.bound, prepared.call.inputs, prepared.baseline)
+        found = efficiency_of(work, sample.median, self.peaks)
+        perf: dict[str, Any] = {
+            "runs": len(times),
+            "cache": self.settings.cache,
+            "timer": "host" if calls.outcomes[-1].latency_us is None else "implementation",
+            "min_us": sample.least,
+            "spread": sample.spread,
+            "relative_error": sample.error if math.isfinite(sample.error) else None,
+            "io_bytes": work.io_bytes,
+            "ops": work.ops,
+            "peak_bandwidth": self.peaks.bandwidth,
+            "peak_ops": self.peaks.ops,
+            "peaks": self.peaks.source,
+            "bottleneck": found.bottleneck,
+        }
+        if stored := stored_latency(prepared.bound.file.node):
+            perf |= {"file_latency_us": stored, "relative_latency": sample.median / stored}
+        figures: Result = {
+            "latency_us": sample.median,
+            "latency_interval_us": list(sample.interval) if sample.interval else None,
+            "interface_us": statistics.median(calls.host_us[first:]),
+            "perf": perf,
+        }
+        if wrong := found.impossible:
+            # Figures that can't be are no efficiencies: they must not hold a gate, or win a comparison.
+            again = f"; remove {cache_file()} to measure again" if MEASURED in self.peaks.source else ""
+            perf["problem"] = f"error of measurement: {wrong} ({self.peaks.source}{again})"
+        else:
+            figures |= {"io_efficiency": found.io, "compute_efficiency": found.compute}
+        if self.settings.gate and result["status"] == "pass":
+            operator = prepared.bound.operator
+            contract = operator.contract if operator is not None else None
+            if reason := perf.get("problem") or shortfall(contract, prepared.bound.suite, found):
+                figures |= failed(reason)
+        return figures
+
+
+def stored_latency(node: Any) -> float | None:
+    """The latency that a case file carries (of the device its baseline is from), in microseconds; None without one."""
+    return float(node.latency or node.test_param.latency) or None

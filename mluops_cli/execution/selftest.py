@@ -1,0 +1,106 @@
+"""Faults planted in the right outputs of one case file, judged as a run judges them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from generators.binding import Bound
+from mluops_cli.execution.case_run import Prepared, prepare
+from mluops_cli.execution.judgement import counts_differ, judge, outputs_under_test
+from mluops_cli.execution.settings import Judging
+from mluops_cli.judging.faults import Specimen
+from mluops_cli.judging.rules import defined_pairs
+from mluops_cli.judging.selftest import Trial, try_faults
+from mluops_cli.judging.verdict import Verdict, judge_status
+from mluops_cli.judging.visibility import Eye
+from schemas.casefile import CaseFile
+from schemas.status import BAD_PARAM, SUCCESS
+
+_OTHER: Final = "EXECUTION_FAILED"
+_COUNTS: Final = "indice_num"  # of a rulebook: how many pairs of each offset are defined
+_PAIRS: Final = "indice_pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What came of a case; alarm says why the judge fails outputs that are right, empty where it doesn't."""
+
+    case: str
+    op: str
+    trials: tuple[Trial, ...]
+    alarm: str = ""
+
+
+def selftest_case(file: CaseFile) -> Tested:
+    """Plant every fault in every output of the case; InputError where the file makes no sense.
+
+    Takes the memory of a run: the file's arrays and one buffer per output.
+    """
+    prepared = prepare(file)
+    bound, options = prepared.bound, Judging()
+    trials = [_wrong_status(bound), *_wrong_counts(prepared)]
+    for name, buffer in prepared.outputs.items():
+        buffer.prepare(0)
+        if name in prepared.baseline:
+            np.copyto(buffer.array, prepared.baseline[name])
+
+    def verdict() -> Verdict:
+        return judge(bound, outputs_under_test(bound, prepared.baseline, prepared.outputs, options), options)
+
+    alarm = ""
+    if prepared.baseline:
+        right = verdict()
+        alarm = right.reason if right.status == "fail" else ""
+        trials += try_faults(dict(_specimens(prepared)), verdict)
+    return Tested(bound.id, bound.op, tuple(trials), alarm)
+
+
+def _specimens(prepared: Prepared) -> Iterator[tuple[str, tuple[Specimen, Eye]]]:
+    for name, baseline in prepared.baseline.items():
+        size = baseline.size
+        if not size:
+            continue
+        criteria = prepared.bound.criteria[name]
+        places, counts = (0, size // 2, size - 1), None
+        if name == _PAIRS and _COUNTS in prepared.baseline:
+            number = prepared.baseline[_COUNTS].astype(np.int64)
+            if not number.any():
+                continue  # nothing is defined
+            places, counts = _defined_places(number, baseline.shape[-1]), defined_pairs(number, baseline.shape[-1])
+        buffer = prepared.outputs[name]
+        exact = all(criterion.threshold == 0 for criterion in criteria)
+        specimen = Specimen(baseline, buffer.array, buffer.sentinel, exact, *places)
+        yield name, (specimen, Eye(baseline, criteria, prepared.bound.outputs[name].dtype.name, counts))
+
+
+def _defined_places(number: Any, length: int) -> tuple[int, int, int]:
+    """The first, one in the middle, and the last flat element of indice_pairs [K, 2, length] that is defined."""
+    offsets = np.flatnonzero(number)
+    first, middle, last = (int(offsets[i]) for i in (0, len(offsets) // 2, -1))
+    return (
+        first * 2 * length,
+        middle * 2 * length + int(number[middle]) // 2,
+        last * 2 * length + length + int(number[last]) - 1,
+    )
+
+
+def _wrong_status(bound: Bound) -> Trial:
+    """An operator that answers with a status that isn't accepted."""
+    wrong = next(each for each in (SUCCESS, BAD_PARAM, _OTHER) if each not in bound.expect)
+    verdict = judge_status(bound.expect, wrong)
+    return Trial("", "wrong status", True, True, verdict is not None and verdict.status == "fail", wrong)
+
+
+def _wrong_counts(prepared: Prepared) -> Iterator[Trial]:
+    """A returned count (num_act_out) that is one too large."""
+    operator = prepared.bound.operator
+    for parameter in operator.contract.parameters if operator is not None else ():
+        if parameter.output is not None and parameter.output[0] in prepared.baseline:
+            tensor, dim = parameter.output
+            returned = {parameter.name: prepared.baseline[tensor].shape[dim] + 1}
+            caught = bool(counts_differ(prepared.bound, prepared.baseline, returned))
+            yield Trial(tensor, "wrong count", True, True, caught, parameter.name)

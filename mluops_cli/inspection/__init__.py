@@ -1,0 +1,1 @@
+"""What a case file holds, told without running anything: descriptions, figures of values, slices."""

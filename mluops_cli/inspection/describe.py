@@ -1,0 +1,121 @@
+"""A case file as a plain dict: tensors, parameters, criteria, metadata, and what a reader should be warned of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from generators.binding import plain_message
+from generators.operator import operators
+from mluops_cli.inspection.figures import figures_of
+from schemas.casefile import CaseFile
+from schemas.criteria import baseline_device, criteria_of
+from schemas.errors import InputError, MluopsError
+from schemas.proto import print_text
+from schemas.tensors import TensorRecord
+
+
+def describe(case: CaseFile, limit: float) -> dict[str, Any]:
+    """Everything that `mluops show` tells; figures of the values of tensors up to limit bytes."""
+    warnings = [f"{case.path}: {case.numbering.text}"] if case.numbering.text else []
+    params, meta = case.params_message(), case.meta
+    try:
+        criteria = [[_criterion(each) for each in output] for output in criteria_of(case)]
+    except InputError as error:
+        warnings.append(str(error))
+        criteria = [[] for _ in case.outputs]
+    records = [*(("input", each) for each in case.inputs), *(("output", each) for each in case.outputs)]
+    return {
+        "file": str(case.path),
+        "op": case.op,
+        "device": baseline_device(case.node),
+        "numbering": case.numbering.word,
+        "tensors": [
+            {"role": role, "name": name, **_tensor(record, limit, warnings)}
+            for (role, record), name in zip(records, contract_names(case), strict=True)
+        ],
+        "params": plain_message(params) if params is not None else {},
+        "criteria": dict(zip(_distinct(case.outputs), criteria, strict=True)),
+        "meta": {} if meta is None else {field.name: _plain(value) for field, value in meta.ListFields()},
+        "warnings": warnings,
+    }
+
+
+def contract_names(case: CaseFile) -> list[str | None]:
+    """The tensors' names in the operator's contract, by position; None where there is none."""
+    operator = operators().get(case.op)
+    if operator is not None:
+        contract = operator.contract
+        if (len(case.inputs), len(case.outputs)) == (len(contract.inputs), len(contract.outputs)):
+            return list(contract.tensors)
+    return [None] * (len(case.inputs) + len(case.outputs))
+
+
+def _distinct(records: Sequence[TensorRecord]) -> list[str]:
+    """The tensors' ids; where two are equal, their places."""
+    ids = [record.id for record in records]
+    return [each.id if ids.count(each.id) == 1 else str(each.place.key) for each in records]
+
+
+def named_tensors(case: CaseFile) -> dict[str, TensorRecord]:
+    """The tensors by id, by their name in the contract, and as input0, output0 ...; the first of equals counts."""
+    found: dict[str, TensorRecord] = {}
+    records = (*case.inputs, *case.outputs)
+    for record, name in zip(records, contract_names(case), strict=True):
+        if name is not None:
+            found.setdefault(name, record)
+    for record in records:
+        found.setdefault(record.id, record)
+    for role, each in (("input", case.inputs), ("output", case.outputs)):
+        for index, record in enumerate(each):
+            found.setdefault(f"{role}{index}", record)
+    return found
+
+
+def _criterion(criterion: Any) -> tuple[Any, ...]:
+    told = (criterion.name, criterion.threshold, criterion.source)
+    return told if criterion.imaginary is None else (*told, criterion.imaginary)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "DESCRIPTOR"):
+        return plain_message(value)
+    return value if isinstance(value, (str, int, float)) else [_plain(each) for each in value]
+
+
+def _tensor(record: TensorRecord, limit: float, warnings: list[str]) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "id": record.id,
+        "dtype": record.dtype.name,
+        "layout": record.layout,
+        "shape": list(record.shape),
+        "strides": list(record.strides) if record.strides is not None else None,
+        "data": _source(record),
+    }
+    if not record.has_values:
+        return shown
+    try:
+        count = record.value_count()
+        if count != record.span:
+            what = "span of" if record.strides is not None else "shape"
+            warnings.append(f"{record.place}: {count} values, expected {record.span} for {what} {shown['shape']}")
+        if record.span * record.dtype.width <= limit:
+            shown |= figures_of(record)
+    except MluopsError as error:
+        warnings.append(str(error))
+    return shown
+
+
+def _source(record: TensorRecord) -> str:
+    if record.absent:
+        return "absent"
+    if not record.elements:
+        return "no elements"
+    if record.source == "path":
+        told = f"path {record.header.path}"
+    elif record.source == "random_data":
+        told = f"random_data {' '.join(print_text(record.random).split())}"
+    else:
+        told = record.source or "none"
+    others = ", ".join(record.sources[1:])
+    return f"{told} (wins over {others})" if others else told
