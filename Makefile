@@ -4,8 +4,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEMO   := out/demo
+TORCH  := .venv-torch
+CLUSTER := .venv-cluster
+GPU_PYTHON ?= python3
+GPU_MLUOPS := env PYTHONPATH=".:$$PYTHONPATH" $(GPU_PYTHON) -m mluops_cli
+GPU_OUT    := out/gpu
 
-.PHONY: help install demo test test-torch test-slow check format bench docs faults proto schemas browser wheel clean
+.PHONY: help install demo test test-torch test-cluster gpu-check test-slow check format bench docs faults proto schemas browser wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -34,6 +39,27 @@ format: install  ## mend lint and format where a tool can
 test: check  ## lint, types and tests
 	$(BIN)/pytest -q -n 2 -m "not slow"
 
+test-torch: $(TORCH)/.installed  ## the tests of --impl torch, with a CPU build of PyTorch in .venv-torch
+	$(TORCH)/bin/pytest -q -m "torch and not slow" tests/mluops_cli/implementations
+
+$(TORCH)/.installed: pyproject.toml
+	test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0'
+	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+gpu-check:  ## on a machine with a GPU: --impl torch:device=cuda, all operators (GPU_PYTHON: one that has torch)
+	timeout 300 $(GPU_MLUOPS) gen --suite demo,boundary,nan_inf,zero_element,network --out $(GPU_OUT)/cases
+	timeout 240 $(GPU_MLUOPS) run $(GPU_OUT)/cases --impl torch:device=cuda -j 2 --out $(GPU_OUT)/results
+
+test-cluster: $(CLUSTER)/.installed  ## the tests of --scheduler, with Dask in .venv-cluster
+	$(CLUSTER)/bin/pytest -q -m cluster
+
+$(CLUSTER)/.installed: pyproject.toml
+	test -x $(CLUSTER)/bin/python || $(PYTHON) -m venv $(CLUSTER)
+	$(CLUSTER)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,cluster]'
+	touch $@
+
 test-slow: install  ## the heavy checks: protobuf versions, large tensors, network scale
 	$(BIN)/pytest -q -m slow
 
@@ -43,7 +69,8 @@ bench: install  ## speed, as ratios against a plain copy, a raw file or another 
 proto: install  ## rebuild the descriptor of the case file's schema
 	$(BIN)/python -m schemas.build
 
-docs: install  ## the pictures of the README (needs Chromium: make browser)
+docs: install  ## docs/operators, then the pictures of the README (those need Chromium: make browser)
+	$(BIN)/python -m generators.contract_docs
 	$(BIN)/python docs/pictures.py
 
 browser:  ## Debian: Chromium, its driver and xmllint, for the tests of the HTML and JUnit reports (as root)
@@ -61,4 +88,4 @@ wheel: install  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist .
 
 clean:  ## remove what make made: the environment, demo output, caches
-	rm -rf $(VENV) out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CLUSTER) $(TORCH) out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

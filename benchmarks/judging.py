@@ -65,9 +65,9 @@ def rows(elements: int = ELEMENTS) -> list[Row]:
 
 def _memory(action: Callable[[], object]) -> int:
     """The peak of what one call allocates, in bytes; scratch that its thread holds already is dropped first."""
-    from mluops_cli.judging import blocks
+    from mluops_cli.judging import arithmetic
 
-    blocks._local.__dict__.clear()
+    arithmetic._local.__dict__.clear()
     tracemalloc.start()
     try:
         action()

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from generators.contract import Contract, Parameter
+from generators.contract import LARGE, Contract, Parameter
 from generators.data import draw_random_data
 from generators.operator import Array, Operator
 from schemas.casefile import CaseFile
 from schemas.criteria import Criterion, baseline_device, criteria_of
 from schemas.descriptor import Descriptor
 from schemas.errors import InputError, Place
+from schemas.generation import OLD
 from schemas.status import SUCCESS
 from schemas.tensors import TensorRecord
 
@@ -80,6 +81,8 @@ class Bound:
         if name in self.withheld or record.absent:
             return None
         if record.source == "random_data" and record.elements:
+            if record.span >= LARGE:
+                raise InputError(f"{record.span} elements are to be drawn, {LARGE} or more", record.place)
             drawn = draw_random_data(record, self.id, warn)
             drawn.flags.writeable = False
             return drawn
@@ -95,6 +98,8 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
     """
     meta = file.meta
     place = Place(str(file.path))
+    if file.numbering.word == OLD:
+        raise InputError(file.numbering.text, place)
     names = _names(file, operator, place)
     inputs = dict(zip(names[: len(file.inputs)], file.inputs, strict=True))
     outputs = dict(zip(names[len(file.inputs) :], file.outputs, strict=True))

@@ -13,14 +13,25 @@ import xxhash
 
 from generators.binding import Bound, bind
 from generators.case import Case, TensorPlan
-from generators.casenode import build_node, recipe, set_baseline_device, set_criteria, set_dims, short_place, sign
+from generators.casenode import (
+    build_node,
+    note_criteria,
+    recipe,
+    set_baseline_device,
+    set_criteria,
+    set_dims,
+    short_place,
+    sign,
+)  # fmt: skip
 from generators.contract import LARGE, UNKNOWN, Contract, Env, Shape
 from generators.data import draw, keyed_generator, lay_over
 from generators.operator import Array, Arrays, Operator, operator_named
+from generators.thresholds import Figures, dynamic_criteria
 from schemas import proto
 from schemas.casefile import CaseFile, read_case, write_case
 from schemas.dtypes import DTYPES, dtype_named
 from schemas.errors import InputError, MluopsError, Place, located
+from schemas.generation import CURRENT
 from schemas.status import SUCCESS
 from schemas.tensors import span
 from schemas.version import __version__
@@ -31,10 +42,11 @@ REFERENCE: Final = "reference kernel"
 Entry = dict[str, Any]  # what the manifest says of a case
 
 
-def generate(case: Case, out: Path, format: str, inline_limit: int) -> Entry:
+def generate(case: Case, out: Path, format: str, inline_limit: int, figures: Figures | None = None) -> Entry:
     """Write OUT/operator/suite/name.pb (.prototxt, or both) and return the case's manifest entry.
 
-    A case that may succeed gets its baseline, any other no outputs. InputError, with the spec's place, where the
+    A case that may succeed gets its baseline, any other no outputs. figures: what measures an output, for dynamic
+    thresholds; None: those of the spec or the contract. InputError, with the spec's place, where the
     baseline's shapes differ from the planned ones; MluopsError where the reference kernel breaks its contract.
     """
     operator = operator_named(case.op)
@@ -47,7 +59,13 @@ def generate(case: Case, out: Path, format: str, inline_limit: int) -> Entry:
             outputs = _baseline(operator, inputs, shapes, case.params)
         case = replace(case, outputs=tuple(_settled(plan, outputs[plan.name], case) for plan in case.outputs))
     baseline = SUCCESS in case.expect
-    node = build_node(case, operator.contract, baseline)
+    if figures is not None and baseline:
+        shapes = {plan.name: plan.dims for plan in (*case.inputs, *case.outputs)}
+        env = operator.contract.bind(shapes, case.params)
+        dtypes = {plan.name: plan.dtype for plan in case.outputs}
+        criteria = dynamic_criteria(case.criteria, dtypes, operator, _held(inputs), env, _held(outputs), figures)
+        case = replace(case, criteria=criteria)
+    node = build_node(case, operator.contract, baseline, per_output=figures is not None)
     if baseline:
         _set_theory(node, operator, case.params, inputs, outputs)
     hashes = _hashes({plan.name: recipe(plan) for plan in case.inputs}, inputs, outputs)
@@ -69,16 +87,23 @@ def generate(case: Case, out: Path, format: str, inline_limit: int) -> Entry:
 
 
 def complete(
-    source: Path, name: str, noted: Mapping[str, Any] | None, out: Path, format: str, inline_limit: int
+    source: Path,
+    name: str,
+    noted: Mapping[str, Any] | None,
+    out: Path,
+    format: str,
+    inline_limit: int,
+    generation: str = CURRENT,
+    figures: Figures | None = None,
 ) -> Entry:
     """Write an existing case file anew with its inputs stored and its baseline filled in; return its manifest entry.
 
     The tensors' ids, their order, the parameters, the criteria (the contract's where the file has none) and fields
     that we don't know are kept; so is a baseline that the file says it carries. name is that of a file without our
-    metadata; noted, fields of CaseMeta by name, is what a manifest says of it. InputError where the file is no legal
-    case of an operator with a contract, or values and shapes disagree.
+    metadata; noted, fields of CaseMeta by name, is what a manifest says of it; figures as in generate. InputError
+    where the file is no legal case of an operator with a contract, or values and shapes disagree.
     """
-    with read_case(source) as file:
+    with read_case(source, generation) as file:
         bound = bind_known(file, name, noted)
         operator = bound.operator
         assert operator is not None
@@ -102,6 +127,8 @@ def complete(
         if file.meta is None:
             meta = proto.CaseMeta(suite=bound.suite, name=bound.name, expect=bound.expect, version=__version__)
             proto.set_meta(node, meta)
+        if figures is not None and SUCCESS in bound.expect:
+            _set_dynamic_criteria(node, bound, inputs, outputs, figures)
         sign(node, hashes, sorted(bound.withheld))
         files, size = _write(out, bound.id, node, inputs, outputs, format, inline_limit)
         return {
@@ -120,6 +147,20 @@ def complete(
                 )
             ],
         }
+
+
+def _set_dynamic_criteria(
+    node: Any, bound: Bound, inputs: Mapping[str, Array | None], outputs: Mapping[str, Array | None], figures: Figures
+) -> None:
+    """Replace the thresholds of an existing file by dynamic ones."""
+    assert bound.operator is not None
+    env = bound.operator.contract.bind(_told_shapes(bound), bound.params)
+    dtypes = {name: record.dtype.name for name, record in bound.outputs.items()}
+    criteria = dynamic_criteria(bound.criteria, dtypes, bound.operator, _held(inputs), env, _held(outputs), figures)
+    set_criteria(node, list(criteria.values()), per_output=True)
+    meta = proto.get_meta(node)
+    # The metadata names outputs by the ids that the file gives them.
+    note_criteria(meta, {bound.outputs[name].id: own for name, own in criteria.items()})
 
 
 def bind_known(file: CaseFile, name: str, noted: Mapping[str, Any] | None) -> Bound:
@@ -202,6 +243,10 @@ def _settled(plan: TensorPlan, array: Array, case: Case) -> TensorPlan:
     """The output's plan with the sizes that only the data tell; InputError where the baseline's shape is another."""
     _check_output(plan.name, plan.dims, plan.dtype, array, f"{case.id}: ", Place(case.place) if case.place else None)
     return replace(plan, dims=array.shape)
+
+
+def _held(arrays: Mapping[str, Array | None]) -> Arrays:
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 def _told_shapes(bound: Bound) -> dict[str, Shape]:

@@ -22,17 +22,18 @@ _ENUMS: Final = {ours: theirs for theirs, ours in reversed(NAMES.items()) if the
 Criteria = Mapping[str, tuple[Criterion, ...]]
 
 
-def build_node(case: Case, contract: Contract, baseline: bool) -> Any:
+def build_node(case: Case, contract: Contract, baseline: bool, *, per_output: bool = False) -> Any:
     """The Node of a case with its metadata; the dims of outputs are those of the plans, hashes are left to sign.
 
     baseline tells whether the file will carry the outputs: its device is then GPU, so that every runner uses them.
+    per_output: thresholds are stored with each output even where all agree.
     """
     node = proto.Node()
     node.op_name = case.op
     for tensors, plans in ((node.input, case.inputs), (node.output, case.outputs)):
         for plan in plans:
             _add_tensor(tensors.add(), plan)
-    set_criteria(node, [case.criteria[plan.name] for plan in case.outputs])
+    set_criteria(node, [case.criteria[plan.name] for plan in case.outputs], per_output=per_output)
     if baseline:
         set_baseline_device(node)
     meta = proto.CaseMeta(
@@ -46,11 +47,7 @@ def build_node(case: Case, contract: Contract, baseline: bool) -> Any:
         faults=case.faults,
         tags=case.tags,
     )
-    for plan in case.outputs:
-        for criterion in case.criteria[plan.name]:
-            meta.criteria.add(
-                output=plan.name, name=criterion.name, threshold=criterion.threshold, source=criterion.source
-            )
+    note_criteria(meta, {plan.name: case.criteria[plan.name] for plan in case.outputs})
     _set_params(node, meta, case, contract)
     proto.set_meta(node, meta)
     return node
@@ -65,6 +62,14 @@ def sign(node: Any, hashes: Mapping[str, tuple[str, str]], withheld: Sequence[st
     for tensor, (recipe, hashed) in hashes.items():
         meta.origins.add(tensor=tensor, recipe=recipe, hash=hashed)
     meta.withheld.extend(withheld)
+
+
+def note_criteria(meta: Any, criteria: Criteria) -> None:
+    """Put the criteria of each output into the metadata, with their sources."""
+    del meta.criteria[:]
+    for output, own in criteria.items():
+        for each in own:
+            meta.criteria.add(output=output, name=each.name, threshold=each.threshold, source=each.source)
 
 
 def recipe(plan: TensorPlan) -> str:
@@ -85,15 +90,22 @@ def set_baseline_device(node: Any) -> None:
         node.test_param.baseline_device = node.device
 
 
-def set_criteria(node: Any, outputs: Sequence[tuple[Criterion, ...]]) -> None:
-    """Write the criteria as the interface has them: in test_param where all outputs agree, else per output.
+def set_criteria(node: Any, outputs: Sequence[tuple[Criterion, ...]], *, per_output: bool = False) -> None:
+    """Write the criteria as the interface has them, over any that are there: in test_param where all outputs agree
+    (and per_output doesn't forbid it), else with each output.
 
     Criteria that the interface has no number for are left out. An output that is not judged by a criterion of another
     gets an infinite threshold for it.
     """
+    for field in ("error_func", "error_threshold") if node.HasField("test_param") else ():
+        node.test_param.ClearField(field)
+    for field in ("evaluation_criterion", "evaluation_threshold"):
+        node.ClearField(field)
+    for tensor in node.output:
+        tensor.thresholds.ClearField("evaluation_threshold")
     known = [{each.name: each.threshold for each in criteria if each.name in _ENUMS} for criteria in outputs]
     names = list(dict.fromkeys(name for thresholds in known for name in thresholds))
-    if all(thresholds == known[0] for thresholds in known):
+    if not per_output and all(thresholds == known[0] for thresholds in known):
         for name in names:
             node.test_param.error_func.append(_criterion_number(node, name))
             node.test_param.error_threshold.append(known[0][name])

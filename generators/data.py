@@ -1,7 +1,8 @@
 """Random tensor data: drawn block by block, each block from a bit generator of its own key.
 
 The bytes of a tensor depend on its key (seed, case id, tensor) alone: not on the number of workers, the order of the
-cases, or other tensors. All kinds but `normal` are made from the raw bits of Philox, which no NumPy release changes.
+cases, or other tensors. All kinds but `normal` and `clusters` use nothing but raw bits of Philox and exact arithmetic,
+which no NumPy release changes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from generators.bits import Bits, Key, bit_generator, distinct
 from generators.bits import keyed_generator as keyed_generator  # re-exported: the rooms above look for it here
 from generators.fills import CHUNK, FILLS, Array, put_whole
+from generators.lidar import draw_sites
 from generators.values import Values as Values
 from generators.values import check_values, overlay_counts, unique_space
 from generators.values import parse_values as parse_values
@@ -42,6 +44,10 @@ def draw(values: Values, dims: tuple[int, ...], dtype: str, key: Key) -> Array:
     out: Array = np.empty(math.prod(dims), known.storage)
     if values.kind == "unique":
         _draw_unique(values, out, bit_generator((*key, "unique")))
+    elif values.kind == "clusters":
+        _draw_clusters(values, out, keyed_generator((*key, "clusters")))
+    elif values.kind == "file":
+        out.reshape(dims)[...] = values.args[0].read(dims, known)
     elif values.kind == "recipe":
         raise InputError(f"the recipe {values.args[0]!r} is for the operator to draw")
     else:
@@ -108,6 +114,15 @@ def _draw_unique(values: Values, out: Array, bits: Bits) -> None:
         span = np.uint64(high - low + 1)
         put_whole(rows[:, column], cells % span, low)
         cells //= span
+
+
+def _draw_clusters(values: Values, out: Array, rng: np.random.Generator) -> None:
+    """Rows of [scene,] [depth,] height, width; what the tensor has no column for is of size 1."""
+    sizes = [high - low + 1 for low, high in values.args]
+    batch, *space = [1] * (4 - len(sizes)) + sizes
+    rows = draw_sites(rng, out.size // len(sizes), batch, space)[:, 4 - len(sizes) :]
+    for column, (low, _) in enumerate(values.args):
+        put_whole(out.reshape(rows.shape)[:, column], rows[:, column].astype(np.uint64), low)
 
 
 def lay_over(values: Values, out: Array, key: Key) -> None:

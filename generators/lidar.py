@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from generators.operator import Array
+from generators.fills import Array
 
 _GROWTH: Final = 1.02  # a draw of points that adds less has seen the surfaces; what is missing is filled up uniformly
 _RINGS: Final = 64  # laser beams, each a ring on the ground

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final
 
 from generators.axes import Where, axis_groups, axis_values, draw_axis
@@ -44,9 +44,8 @@ def _grid(entry: Mapping[str, Any], lists: Mapping[str, Any], id: str) -> Iterat
     put = _putter(entry, [*paths, *(sample["over"] if sample else ())])
     excluded = [[(paths.index(path), value) for path, value in each.items()] for each in entry.get("exclude", ())]
     for point in product(*(_points(where, group, lists) for where, group in groups)):
-        suffix = "".join([label for label, _, _ in point])
-        values = [value for _, values, _ in point for value in values]
-        assignments = tuple([each for _, _, assignments in point for each in assignments])
+        labels, rows, places = zip(*point, strict=True) if point else ((), (), ())
+        suffix, values, assignments = "".join(labels), [*chain.from_iterable(rows)], tuple(chain.from_iterable(places))
         if excluded and any(all(values[axis] == value for axis, value in pairs) for pairs in excluded):
             continue
         if not sample:

@@ -39,6 +39,13 @@ class Operator(ABC):
         env holds the parameters, and the sizes that the shapes of all tensors tell (Contract.bind).
         """
 
+    def reference_in(self, dtype: type[np.floating[Any]], inputs: Arrays, env: Env) -> Arrays | None:
+        """What reference computes, with every intermediate value in this dtype; None: there is no such computation.
+
+        Dynamic thresholds come from it (generators/thresholds.py): how far off may a right kernel of that precision be?
+        """
+        return None
+
     def baseline(self, inputs: Arrays, shapes: Mapping[str, Shape], params: Params) -> Arrays:
         """The outputs of the reference kernel for a call with tensors of these shapes, outputs included."""
         return self.reference(inputs, self.contract.bind(shapes, params))

@@ -11,6 +11,7 @@ from generators.casegen import FORMATS, tensor_bytes, withheld_tensors
 from generators.casenode import NO_HASH, build_node, recipe, sign
 from generators.data import draw
 from generators.operator import Array, operator_named
+from generators.values import ROWS
 from schemas import proto, text, values
 from schemas.dtypes import DTYPES
 from schemas.status import SUCCESS
@@ -68,9 +69,12 @@ def _sample(case: Case, plan: TensorPlan) -> Array | None:
     """The tensor as the case draws it, its first elements where it is large; None where only the case can tell."""
     if plan.values is None or plan.values.kind == "recipe" or not _elements(plan):
         return None
+    if plan.values.kind == "file":
+        stored: Array = plan.values.args[0].read(plan.dims, DTYPES[plan.dtype])
+        return stored.reshape(-1)[:_SAMPLE]
     dims = plan.dims
     if _elements(plan) > _SAMPLE:
-        row = len(plan.values.args) if plan.values.kind == "unique" else 1
+        row = len(plan.values.args) if plan.values.kind in ROWS else 1
         dims = (_SAMPLE // row, row) if row > 1 else (_SAMPLE,)
     return draw(plan.values, dims, plan.dtype, (case.seed, case.id, plan.name))
 

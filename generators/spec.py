@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from generators.operator import operators
+from generators.spec_checks import grammar_errors
 from generators.spec_leaves import shown
 from generators.yaml_marks import Document, KeyPath, Located, load_yaml, together
 from schemas.errors import InputError, Place

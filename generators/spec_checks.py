@@ -15,6 +15,7 @@ from schemas.errors import InputError
 from schemas.suggest import did_you_mean
 
 _VARYING: Final = frozenset(("matrix", "zip", "sample", "include", "exclude"))
+_FIXED: Final = _VARYING | {"name", "derive"}
 _MODELS: Final[dict[str, type[Model]]] = {
     "defaults": Fields, "suites": Entry, "inputs": Input, "outputs": Output, "dist": Dist, "sample": Sample,
 }  # fmt: skip
@@ -89,13 +90,15 @@ def _axis_errors(
             known[path] = axis_values(axis, document.data.get("lists", {}))
     except InputError as error:
         yield InputError(error.message, document.place(at))
-    for number, value in enumerate(known[path]):
+    values = known[path]
+    # All values of a range are like its first.
+    for number, value in enumerate(values[:1] if isinstance(values, range) else values):
         yield from _assignment_errors(path, value, (*at, number) if isinstance(axis, list) else at, document)
 
 
 def _assignment_errors(path: str, value: Any, at: KeyPath, document: Document) -> Iterator[InputError]:
     steps = path.split(".")
-    if steps[0] in (*_VARYING, "name", "derive"):
+    if steps[0] in _FIXED:
         yield InputError(f"{steps[0]} can't be varied", document.place(at, at_key=True))
         return
     try:

@@ -99,7 +99,9 @@ class Fields(Model):
     zip: list[dict[str, Axis]] = Field(
         default=[], description="paired lists of one length, each mapping one more dimension of the grid"
     )
-    sample: Sample = Field(default=None, description="random points, so many per point of the grid")
+    sample: Sample = Field(  # type: ignore[assignment]  # only ever validated
+        default=None, description="random points, so many per point of the grid"
+    )
     exclude: list[dict[str, Any]] = Field(default=[], description="combinations to leave out: all given pairs equal")
     include: list[dict[str, Any]] = Field(default=[], description="further combinations")
     expect: Expect = Field(default="SUCCESS", description="accepted statuses")

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from generators.expressions import parse_expression
 from generators.limits import bit_pattern, limits
+from generators.stored import find_stored, stored_text
 from schemas.dtypes import DType, dtype_named
 from schemas.errors import InputError
 from schemas.suggest import did_you_mean
@@ -22,8 +24,12 @@ KINDS: Final[Mapping[str, str]] = {
     "choice": "a list of numbers",
     "sequence": "[start, step]: start + step*i in element order",
     "unique": "[low, high], both inclusive: distinct integers; a list of such pairs: distinct rows, a pair per column",
+    "clusters": "[[low, high], ...], inclusive: distinct rows of 2 to 4 columns ([scene,] [depth,] height, width), the "
+    "cells that a lidar scan meets",
+    "file": "a .npy file of the tensor's shape and dtype, or any other file: its elements, little-endian, in C order",
     "recipe": "a word that the operator's draw knows",
 }
+ROWS: Final = ("unique", "clusters")  # kinds whose args are a pair per column
 OPTIONS: Final = ("nan", "inf", "special", "special_share")
 SPECIAL_SHARE: Final = 0.01
 
@@ -46,7 +52,7 @@ class Values:
 
 def recipe_text(values: Values) -> str:
     """The values as one line, such as `uniform [-1, 1], nan 0.1`; equal texts draw equal data from equal keys."""
-    parts = [f"{values.kind} {list(values.args)}"]
+    parts = [stored_text(values.args[0]) if values.kind == "file" else f"{values.kind} {list(values.args)}"]
     parts += [f"{name} {share!r}" for name, share in (("nan", values.nan), ("inf", values.inf)) if share]
     if values.special:
         parts.append(f"special [{', '.join(map(hex, values.special))}] {values.special_share!r}")
@@ -58,7 +64,7 @@ def names_in(raw: Any) -> frozenset[str]:
     if not isinstance(raw, Mapping):
         return frozenset()
     names: set[str] = set()
-    for kind in KINDS.keys() - {"recipe"}:
+    for kind in KINDS.keys() - {"recipe", "file"}:
         for text in _texts(raw.get(kind)):
             names |= _expression(text).names
     return frozenset(names)
@@ -73,11 +79,16 @@ def _texts(raw: Any) -> Iterator[str]:
 
 
 def parse_values(
-    mapping: Mapping[str, Any], env: Mapping[str, Any], dtype: str, default: Mapping[str, Any] | None = None
+    mapping: Mapping[str, Any],
+    env: Mapping[str, Any],
+    dtype: str,
+    default: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
 ) -> Values:
     """The Values that a `dist` mapping means for a dtype; without a kind, that of default.
 
-    Numbers may be expressions over env. InputError (without place) where it makes no sense or doesn't fit the dtype.
+    Numbers may be expressions over env; a file's path is relative to folder. InputError (without place) where it makes
+    no sense or doesn't fit the dtype.
     """
     known = dtype_named(dtype)
     if known is None or known.storage is None:
@@ -92,7 +103,10 @@ def parse_values(
     kind = next((key for key in source if key in KINDS), None)
     if kind is None:
         raise InputError(f"no kind of values is given, expected one of {', '.join(KINDS)}")
-    args = _PARSERS[kind](kind, source[kind], env, known)
+    if kind == "file":
+        args: tuple[Any, ...] = (find_stored(source[kind], folder or Path(), known),)
+    else:
+        args = _PARSERS[kind](kind, source[kind], env, known)
     nan, inf = (_share(mapping, name) for name in ("nan", "inf"))
     if (nan or inf) and not known.is_float:
         raise InputError(f"dtype {dtype} has no {'nan' if nan else 'inf'}, only floating dtypes have")
@@ -106,8 +120,8 @@ def parse_values(
 
 
 def check_values(values: Values, dims: tuple[int, ...], dtype: str) -> None:
-    """InputError where dims can't hold the values: more unique ones than there are, a sequence beyond the dtype."""
-    if values.kind not in ("sequence", "unique") and not (values.nan or values.inf or values.special):
+    """InputError where dims can't hold the values: too many unique ones, a sequence beyond the dtype, another file."""
+    if values.kind not in ("sequence", "file", *ROWS) and not (values.nan or values.inf or values.special):
         return
     n = math.prod(dims)
     known = dtype_named(dtype)
@@ -115,10 +129,12 @@ def check_values(values: Values, dims: tuple[int, ...], dtype: str) -> None:
     if values.kind == "sequence" and n:
         last = values.args[0] + values.args[1] * (n - 1)
         _fitting("sequence", last, known)
-    if values.kind == "unique" and len(values.args) > 1:
+    if values.kind == "file":
+        values.args[0].check(dims, known)
+    if values.kind in ROWS and len(values.args) > 1:
         columns = len(values.args)
         if not dims or dims[-1] != columns:
-            raise InputError(f"unique gives rows of {columns}, the tensor's dims are {list(dims)}")
+            raise InputError(f"{values.kind} gives rows of {columns}, the tensor's dims are {list(dims)}")
         _enough(n // columns, values, "rows")
     elif values.kind == "unique":
         _enough(n, values, "values")
@@ -138,7 +154,7 @@ def overlay_counts(values: Values, elements: int) -> tuple[int, int, int]:
 
 
 def unique_space(values: Values) -> int:
-    """How many distinct values (or rows) the ranges of `unique` hold."""
+    """How many distinct values (or rows) the ranges of `unique` or `clusters` hold."""
     return math.prod(high - low + 1 for low, high in values.args)
 
 
@@ -194,8 +210,14 @@ def _unique(kind: str, raw: Any, env: Mapping[str, Any], dtype: DType) -> tuple[
     pairs = raw if isinstance(raw, (list, tuple)) and raw and isinstance(raw[0], (list, tuple)) else [raw]
     ranges = tuple(_range(kind, pair, env, dtype) for pair in pairs)
     if math.prod(high - low + 1 for low, high in ranges) >= 2**63:
-        raise InputError("the ranges of unique hold 2^63 values or more")
+        raise InputError(f"the ranges of {kind} hold 2^63 values or more")
     return ranges
+
+
+def _clusters(kind: str, raw: Any, env: Mapping[str, Any], dtype: DType) -> tuple[Any, ...]:
+    if not isinstance(raw, (list, tuple)) or not 2 <= len(raw) <= 4:
+        raise InputError(f"clusters needs {KINDS[kind]}, found {raw!r}")
+    return _unique(kind, raw, env, dtype)
 
 
 def _recipe(kind: str, raw: Any, env: Mapping[str, Any], dtype: DType) -> tuple[Any, ...]:
@@ -206,7 +228,7 @@ def _recipe(kind: str, raw: Any, env: Mapping[str, Any], dtype: DType) -> tuple[
 
 _PARSERS: Final[dict[str, Callable[[str, Any, Mapping[str, Any], DType], tuple[Any, ...]]]] = {
     "uniform": _uniform, "normal": _normal, "integers": _range, "constant": _constant, "choice": _choice,
-    "sequence": _sequence, "unique": _unique, "recipe": _recipe,
+    "sequence": _sequence, "unique": _unique, "clusters": _clusters, "recipe": _recipe,
 }  # fmt: skip
 
 

@@ -28,7 +28,7 @@ class _Conversion:
     target: Path
     inline_limit: int | None
     warn: Warn
-    copies: list[tuple[Path, Writer]] = field(default_factory=list)
+    copies: dict[Path, Writer] = field(default_factory=dict)
 
     def plan(self, record: TensorRecord, role: str, index: int, header: Any) -> Plan:
         """How one tensor is written."""
@@ -71,7 +71,7 @@ class _Conversion:
             self.warn(f"{error}: no side file is copied")
             return
         target = folder / record.header.path
-        self.copies.append((target.with_name(found.path.name), _copier(found)))
+        self.copies[target.with_name(found.path.name)] = _copier(found)
 
 
 def convert_case(

@@ -235,17 +235,33 @@ def decode_hex(raw: Bytes, number: int) -> Iterator[NDArray[np.uint64]]:
 def _hex_numbers(chunk: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], done: int) -> NDArray[np.uint64]:
     second = chunk[np.minimum(starts + 1, chunk.size - 1)] | 32
     prefixed = (sizes > 2) & (chunk[np.minimum(starts, chunk.size - 1)] == ord("0")) & (second == ord("x"))
-    begins, digits = starts + 2 * prefixed, sizes - 2 * prefixed
-    values = np.zeros(starts.size, np.uint64)
-    wrong = (digits < 1) | (digits > 16)
-    chosen = np.flatnonzero(~wrong)
-    for digit in range(16):
-        chosen = chosen[digits[chosen] > digit]
-        nibbles = _DIGITS[chunk[begins[chosen] + digit]]
-        wrong[chosen] |= nibbles > 15
-        values[chosen] = values[chosen] << np.uint64(4) | nibbles
+    begins, ends = starts + 2 * prefixed, starts + sizes
+    digits = ends - begins
+    strange = np.concatenate(([0], np.cumsum(_DIGITS[chunk] > 15)))
+    wrong = (digits < 1) | (digits > 16) | (strange[ends] > strange[begins])
     if wrong.any():
         first = int(wrong.argmax())
         text = bytes(chunk[starts[first] : starts[first] + min(sizes[first], 40)]).decode("ascii", "backslashreplace")
         raise InputError(f"value {done + first} is {text!r}, expected 1 to 16 hex digits")
+    # The sixteen characters before each string's end, as two big-endian words; what isn't of the string is masked.
+    padded = np.zeros((chunk.size // 8 + 3) * 8, np.uint8)
+    padded[16 : 16 + chunk.size] = chunk
+    words = np.lib.stride_tricks.as_strided(padded.view(">u8"), (padded.size - 7,), (1,))
+    values = _nibbles(words[ends + 8], np.minimum(digits, 8))
+    if int(digits.max()) > 8:
+        values |= _nibbles(words[ends], np.maximum(digits - 8, 0)) << np.uint64(32)
+    return values
+
+
+_BYTES_KEPT: Final = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
+
+
+def _nibbles(words: NDArray[Any], digits: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The number that the last so many of eight hex characters make, 0 of none."""
+    words = words.astype(np.uint64) & _BYTES_KEPT[digits]
+    values: NDArray[np.uint64] = (words & np.uint64(0x0F0F0F0F0F0F0F0F)) + np.uint64(9) * (
+        words >> np.uint64(6) & np.uint64(0x0101010101010101)
+    )
+    for shift, mask in ((4, 0x00FF00FF00FF00FF), (8, 0x0000FFFF0000FFFF), (16, 0x00000000FFFFFFFF)):
+        values = (values | values >> np.uint64(shift)) & np.uint64(mask)
     return values

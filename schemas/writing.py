@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -103,16 +103,18 @@ def write_case(
     return write_layout(path, layout)
 
 
-def write_layout(path: Path, layout: Layout, more: Sequence[tuple[Path, Writer]] = ()) -> WrittenCase:
+def write_layout(path: Path, layout: Layout, more: Mapping[Path, Writer] | None = None) -> WrittenCase:
     """Write a case that is laid out, its side files and more files first; see write_case."""
     missing = layout.node.FindInitializationErrors()
     if missing:
         raise InputError(f"required {', '.join(missing)} missing", Place(str(path)))
     write = _write_text if path.suffix == ".prototxt" else _write_binary
-    files = [*more, *((path.with_name(name), _image_writer(each)) for name, each in layout.sides(path.stem).items())]
+    files = list((more or {}).items())
+    files += [(path.with_name(name), _image_writer(each)) for name, each in layout.sides(path.stem).items()]
     files.append((path, lambda file: write(file, layout)))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        for folder in {file.parent for file, _ in files}:
+            folder.mkdir(parents=True, exist_ok=True)
         written = _write_whole(files)
     except OSError as error:
         raise UnavailableError(f"{path}: can't write: {error.strerror or error}") from error

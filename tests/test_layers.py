@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import PROJECT
 
 FLOORS = ("schemas", "generators", "mluops_cli")
-TILED = PROJECT / "mluops_cli" / "implementations" / "tiled"
+IMPLEMENTATIONS = PROJECT / "mluops_cli" / "implementations"
 
 
 def imported(path: Path) -> set[str]:
@@ -38,12 +38,12 @@ def test_a_floor_imports_only_itself_and_those_below(floor: str) -> None:
     assert upward == []
 
 
-def test_tiled_shares_nothing_with_the_generators() -> None:
+@pytest.mark.parametrize("room", ["tiled", "torch", "checks"])
+def test_bundled_implementations_share_nothing_with_the_generators(room: str) -> None:
+    files = sorted((IMPLEMENTATIONS / room).rglob("*.py"))
+    assert files
     shared = [
-        f"{path.name} imports {name}"
-        for path in sorted(TILED.rglob("*.py"))
-        for name in imported(path)
-        if name.split(".")[0] == "generators"
+        f"{path.name} imports {name}" for path in files for name in imported(path) if name.split(".")[0] == "generators"
     ]
     assert shared == []
 

@@ -5,6 +5,8 @@ Source: the design document roi_crop, sections 1.3 (interface), 1.4 (limits), 3.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from generators.contract import Contract, Env, Rule, TensorSpec
@@ -37,13 +39,15 @@ def _tensor(name: str, shape: str) -> TensorSpec:
     return TensorSpec(name, ("float",), "NHWC", shape, values=values, criteria=_CRITERIA, natural_zeros=1.0)
 
 
-def _corners(grid: Array, B: int, H: int, W: int) -> tuple[Array, Array, Array]:
+def _corners(
+    grid: Array, B: int, H: int, W: int, dtype: type[np.floating[Any]] = np.float64
+) -> tuple[Array, Array, Array]:
     """The four corners of every grid point: flat pixel number, weight, and whether the corner lies inside the image.
 
-    Each is [4, N*OH*OW]; float64 from the float32 grid. Corner pixels sit at -1 and 1; a coordinate that isn't finite
-    reaches no corner.
+    Each is [4, N*OH*OW], computed in dtype from the float32 grid. Corner pixels sit at -1 and 1; a coordinate that
+    isn't finite reaches no corner.
     """
-    bins = grid.reshape(-1, 2).astype(np.float64)
+    bins = grid.reshape(-1, 2).astype(dtype)
     image = np.arange(len(bins)) // (len(bins) // grid.shape[0]) // (grid.shape[0] // B)
     with np.errstate(invalid="ignore"):
         ay, ax = (bins[:, 0] + 1) * (H - 1) / 2, (bins[:, 1] + 1) * (W - 1) / 2
@@ -80,15 +84,19 @@ class RoiCropForward(_RoiCrop):
 
     def reference(self, inputs: Arrays, env: Env) -> Arrays:
         """Weighted corners in float64; a corner outside is not read. Source: design document roi_crop, 3.1."""
+        return self.reference_in(np.float64, inputs, env)
+
+    def reference_in(self, dtype: type[np.floating[Any]], inputs: Arrays, env: Env) -> Arrays:
+        """The same with coordinates, weights and sums in another dtype."""
         B, H, W, C = inputs["input"].shape
         pixels = inputs["input"].reshape(B * H * W, C)
-        pixel, weight, inside = _corners(inputs["grid"], B, H, W)
+        pixel, weight, inside = _corners(inputs["grid"], B, H, W, dtype)
         bins = pixel.shape[1]
         output = np.empty((bins, C), np.float32)
         step = max(1, _BLOCK // C)
         for start in range(0, bins, step):
             block = slice(start, start + step)
-            total = np.zeros((min(step, bins - start), C))
+            total = np.zeros((min(step, bins - start), C), dtype)
             for corner in range(4):
                 hit = np.flatnonzero(inside[corner, block])
                 with np.errstate(invalid="ignore"):  # Inf * 0 and Inf - Inf are NaN, as they should
@@ -106,9 +114,13 @@ class RoiCropBackward(_RoiCrop):
 
     def reference(self, inputs: Arrays, env: Env) -> Arrays:
         """Sums in float64, pixel by pixel in the order of the bins. Source: design document roi_crop, 3.1."""
+        return self.reference_in(np.float64, inputs, env)
+
+    def reference_in(self, dtype: type[np.floating[Any]], inputs: Arrays, env: Env) -> Arrays:
+        """The same with coordinates, weights and sums in another dtype."""
         B, H, W, C = (env[name] for name in ("B", "H", "W", "C"))
         grad_output = inputs["grad_output"].reshape(-1, C)
-        pixel, weight, inside = _corners(inputs["grid"], B, H, W)
+        pixel, weight, inside = _corners(inputs["grid"], B, H, W, dtype)
         corner, bins = np.nonzero(inside)
         order = np.argsort(pixel[corner, bins], kind="stable")
         corner, bins = corner[order], bins[order]

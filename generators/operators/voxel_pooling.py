@@ -5,6 +5,8 @@ Source: the design document voxel_pooling_forward, sections 1.3 (interface), 1.4
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from generators.contract import Contract, Env, Parameter, TensorSpec
@@ -49,6 +51,10 @@ class VoxelPoolingForward(Operator):
 
     def reference(self, inputs: Arrays, env: Env) -> Arrays:
         """Sums in float64, cell by cell in the order of the points. Source: the design document, 3.1."""
+        return self.reference_in(np.float64, inputs, env)
+
+    def reference_in(self, dtype: type[np.floating[Any]], inputs: Arrays, env: Env) -> Arrays:
+        """The same with sums in another dtype."""
         B, N, C = inputs["input_features"].shape
         X, Y, Z = (env[name] for name in ("num_voxel_x", "num_voxel_y", "num_voxel_z"))
         x, y, z = np.moveaxis(inputs["geom_xyz"].reshape(B * N, 3), 1, 0)
@@ -64,7 +70,7 @@ class VoxelPoolingForward(Operator):
         output = np.zeros((B * Y * X, C), np.float32)
         features = inputs["input_features"].reshape(B * N, C)
         cells, starts = np.unique(cell, return_index=True)
-        output[cells] = _segment_sums(features, points, starts)
+        output[cells] = _segment_sums(features, points, starts, dtype)
         return {"output_features": output.reshape(B, Y, X, C), "pos_memo": pos_memo.reshape(B, N, 3)}
 
     def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
@@ -93,9 +99,9 @@ class VoxelPoolingForward(Operator):
         return float(inputs["geom_xyz"].nbytes + 4 * inside * (3 + 3 * int(env["num_channels"])))
 
 
-def _segment_sums(features: Array, points: Array, starts: Array) -> Array:
-    """Per segment points[starts[i]:starts[i + 1]] the sum of its rows of features, in float64."""
-    sums = np.zeros((len(starts), features.shape[1]))
+def _segment_sums(features: Array, points: Array, starts: Array, dtype: type[np.floating[Any]]) -> Array:
+    """Per segment points[starts[i]:starts[i + 1]] the sum of its rows of features, in dtype."""
+    sums = np.zeros((len(starts), features.shape[1]), dtype)
     step = max(1, _BLOCK // max(1, features.shape[1]))
     for begin in range(0, len(points), step):
         end = min(begin + step, len(points))
@@ -103,7 +109,7 @@ def _segment_sums(features: Array, points: Array, starts: Array) -> Array:
         last = int(np.searchsorted(starts, end, side="left"))
         inner = np.maximum(starts[first:last], begin) - begin
         with np.errstate(invalid="ignore"):  # Inf - Inf is NaN, as it should
-            sums[first:last] += np.add.reduceat(features[points[begin:end]].astype(np.float64), inner, axis=0)
+            sums[first:last] += np.add.reduceat(features[points[begin:end]].astype(dtype), inner, axis=0)
     return sums
 
 

@@ -45,6 +45,8 @@ def command(
     def warn(message: str) -> None:
         click.echo(f"warning: {message}", err=True)
 
+    if not source.exists():
+        raise InputError(f"no such file or folder: {source}")
     tree = source.is_dir()
     written = failed = 0
     for path, to in _tree(source, target, format_) if tree else [(source, _file(source, target, format_))]:

@@ -19,7 +19,13 @@ from mluops_cli.commands.tables import format_bytes, table_lines
 from schemas.version import __version__
 
 FAILED: Final = 3
-_EXTRAS: Final = {"torch": "torch", "cluster": "distributed", "fuzz": "hypothesis", "plots": "matplotlib"}
+_EXTRAS: Final = {
+    "torch": "torch",
+    "cluster": "distributed",
+    "fuzz": "hypothesis",
+    "plots": "matplotlib",
+    "zstd": "zstandard",
+}
 _SCARCE: Final = 2**30  # bytes of memory or disk below which a network suite can't be handled
 
 

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
-from mluops_cli.commands.options import ByteSize, Names, load_plugins, plugin_option
+from mluops_cli.commands.options import ByteSize, Names, generation_option, load_plugins, plugin_option
 from mluops_cli.commands.tables import format_bytes, table_lines
 
 if TYPE_CHECKING:
     from generators.batch import Result, Task
+    from generators.thresholds import Figures
 
 NOTHING_SELECTED: Final = 5
 WRONG_INPUT: Final = 2
@@ -58,7 +59,14 @@ def _cores() -> int:
     type=click.Path(path_type=Path),
     help="Existing .pb or .prototxt, or a folder of them: keep names and inputs, fill in baselines.",
 )
+@click.option(
+    "--dynamic-thresholds",
+    "dynamic",
+    is_flag=True,
+    help="Tolerances of 10 times the error of the reference kernel at the outputs' own precision.",
+)
 @click.option("--dry-run", is_flag=True, help="Check the specs, count cases and bytes, write nothing.")
+@generation_option
 @plugin_option
 def command(
     ops: tuple[str, ...],
@@ -70,7 +78,9 @@ def command(
     jobs: int,
     inline_limit: int,
     sources: tuple[Path, ...],
+    dynamic: bool,
     dry_run: bool,
+    generation: str,
     plugins: tuple[Path, ...],
 ) -> int:
     """Generate case files with baselines, of all operators or of the named ones.
@@ -81,9 +91,9 @@ def command(
         raise click.UsageError("--from takes files as they are: it goes without OP, --suite and --spec")
     problems: list[str] = []
     if sources:
-        tasks, sizes, problems = _completions(sources, out, format_, inline_limit)
+        tasks, sizes, problems = _completions(sources, out, format_, inline_limit, generation, _figures(dynamic))
     else:
-        tasks, sizes = _generations(ops, suites, specs, seed, out, format_, inline_limit)
+        tasks, sizes = _generations(ops, suites, specs, seed, out, format_, inline_limit, _figures(dynamic))
     for problem in problems:
         click.echo(problem, err=True)
     if not tasks:
@@ -105,6 +115,7 @@ def _generations(
     out: Path,
     format_: str,
     inline_limit: int,
+    figures: Figures | None,
 ) -> tuple[list[Task], dict[str, int]]:
     """A task per selected case, and the bytes of its files."""
     from generators.batch import Task
@@ -114,13 +125,14 @@ def _generations(
 
     cases = select_cases(ops, suites, specs, seed)
     tasks = [
-        Task(case.id, _peak(case_bytes(case)), partial(generate, case, out, format_, inline_limit)) for case in cases
+        Task(case.id, _peak(case_bytes(case)), partial(generate, case, out, format_, inline_limit, figures))
+        for case in cases
     ]
     return tasks, {case.id: planned_size(case, format_, inline_limit) for case in cases}
 
 
 def _completions(
-    sources: Sequence[Path], out: Path, format_: str, inline_limit: int
+    sources: Sequence[Path], out: Path, format_: str, inline_limit: int, generation: str, figures: Figures | None
 ) -> tuple[list[Task], dict[str, int], list[str]]:
     """A task per existing file that can be completed, the bytes of its tensors, and what is wrong with the others."""
     from generators.batch import Task
@@ -133,10 +145,10 @@ def _completions(
     tasks: list[Task] = []
     sizes: dict[str, int] = {}
     problems: list[str] = []
-    for planned in plan_cases(sources):
+    for planned in plan_cases(sources, generation=generation):
         name = planned.id.split("/", 2)[2]
         try:
-            with read_case(Path(planned.file)) as file:
+            with read_case(Path(planned.file), generation) as file:
                 bound = bind_known(file, name, planned.noted)
                 size = stored_bytes(bound)
                 if bound.id in sizes:
@@ -144,10 +156,21 @@ def _completions(
         except MluopsError as error:
             problems.append(str(error))
             continue
-        make = partial(complete, Path(planned.file), name, planned.noted, out, format_, inline_limit)
+        make = partial(
+            complete, Path(planned.file), name, planned.noted, out, format_, inline_limit, generation, figures
+        )
         tasks.append(Task(bound.id, _peak(size), make))
         sizes[bound.id] = size
     return tasks, sizes, problems
+
+
+def _figures(dynamic: bool) -> Figures | None:
+    """What measures an output where thresholds are to be dynamic."""
+    if not dynamic:
+        return None
+    from mluops_cli.judging.criteria import figures
+
+    return figures
 
 
 def _peak(size: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -47,6 +48,11 @@ class Names(click.ParamType):  # type: ignore[type-arg]
         if not names:
             self.fail("expected names separated by commas", param, ctx)
         return names
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def load_plugins(paths: Iterable[Path]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import rich_click as click
 
 from mluops_cli.commands import run_options
-from mluops_cli.commands.options import ByteSize, Names, plugin_option
+from mluops_cli.commands.options import ByteSize, Names, generation_option, plugin_option
 from mluops_cli.commands.run_options import Given
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _TIMEOUT: Final = 300.0
 _IMPLEMENTATION: Final = "tiled"
 _OF_A_CASE: Final = (  # options that decide what comes of a case
-    "timeout", "memory", "repeat", "compare", "loose_nan", "perf", "min_time", "cache", "device", "peak_bandwidth",
-    "peak_ops", "perf_gate", "plugins",
+    "timeout", "memory", "repeat", "compare", "loose_nan", "strict_tail", "perf", "min_time", "cache", "device",
+    "peak_bandwidth", "peak_ops", "perf_gate", "plugins",
 )  # fmt: skip
 
 
@@ -53,6 +53,7 @@ def _cores() -> int:
 @run_options.perf_options
 @run_options.fleet_options
 @run_options.report_options
+@generation_option
 @plugin_option
 def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     """Run an implementation on the case files at PATH... and judge what it computes.
@@ -67,7 +68,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
 
     chosen = {name: given[name] for name in ("suites", "keywords", "part")}
     settings = _settings(out, given)
-    cases = plan_cases(paths, **chosen, out=out)
+    cases = plan_cases(paths, **chosen, out=out, generation=given["generation"])
     if not cases:
         click.echo("no case is selected", err=True)
         return NOTHING_SELECTED
@@ -98,7 +99,7 @@ def _settings(out: Path, given: Given) -> RunSettings:
         given["impl"],
         plugins,
         given["repeat"] or 1,
-        run_options.judging(given["compare"], given["loose_nan"]),
+        run_options.judging(given["compare"], given["loose_nan"], given["strict_tail"]),
         perf,
     )
     waive: Callable[[Record], Record] | None = None

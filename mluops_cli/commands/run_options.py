@@ -65,9 +65,7 @@ perf_options = _together(
     click.option("--device", metavar="NAME", help="--perf: peaks of a device in the table, such as MLU370-X8."),
     click.option("--peak-bandwidth", type=Rate(), metavar="RATE", help="--perf: of the memory, such as 307.2GB/s."),
     click.option("--peak-ops", type=Rate(), metavar="RATE", help="--perf: operations per second, such as 24T."),
-    click.option(
-        "--perf-gate", is_flag=True, help="--perf; network and general cases below their standard fail."
-    ),
+    click.option("--perf-gate", is_flag=True, help="--perf; network and general cases below their standard fail."),
 )
 fleet_options = _together(
     click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask fleet: tcp://host:8786."),
@@ -92,7 +90,8 @@ judging_options = _together(
         metavar="OUTPUT=canonical",
         help="Take pairs and rows of a rulebook in any order.",
     ),
-    click.option("--loose-nan", is_flag=True, help="Where the baseline is NaN or Inf, any value will do."),
+    click.option("--loose-nan", is_flag=True, help="NaN, Inf and -Inf may stand for each other; never for a number."),
+    click.option("--strict-tail", is_flag=True, help="What lies behind the pairs of a rulebook must be -1."),
 )
 
 
@@ -116,7 +115,7 @@ def perf_settings(given: Given) -> PerfSettings | None:
     )
 
 
-def judging(compare: Sequence[str], loose_nan: bool) -> Judging:
+def judging(compare: Sequence[str], loose_nan: bool, strict_tail: bool) -> Judging:
     """The validator's options; InputError for a --compare that fits no output of any operator."""
     from generators.operator import operators
     from mluops_cli.execution.settings import Judging
@@ -137,7 +136,7 @@ def judging(compare: Sequence[str], loose_nan: bool) -> Judging:
             expected = f"expected one of {', '.join(sorted(known))}"
             raise InputError(f"--compare {text}: no output {name!r} can be{did_you_mean(name, known)}: {expected}")
         names.append(name)
-    return Judging(tuple(names), loose_nan)
+    return Judging(tuple(names), loose_nan, strict_tail)
 
 
 def report_files(out: Path, given: Given) -> ReportFiles | None:

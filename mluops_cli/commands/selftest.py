@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import rich_click as click
 
-from mluops_cli.commands.options import Names, plugin_option
+from mluops_cli.commands.options import Names, cores, generation_option, plugin_option
 from mluops_cli.commands.tables import table_lines
 
 if TYPE_CHECKING:
@@ -26,8 +26,17 @@ _INLINE: Final = 64 << 20
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option("-k", "keywords", metavar="EXPR", help="Only cases whose id matches: parts, and, or, not, ( ).")
 @click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
+@click.option("-j", "--jobs", default=cores, show_default="cores", type=click.IntRange(1), help="Threads that judge.")
+@generation_option
 @plugin_option
-def command(paths: tuple[Path, ...], keywords: str | None, suites: frozenset[str], plugins: tuple[Path, ...]) -> int:
+def command(
+    paths: tuple[Path, ...],
+    keywords: str | None,
+    suites: frozenset[str],
+    jobs: int,
+    generation: str,
+    plugins: tuple[Path, ...],
+) -> int:
     """Plant faults in the right outputs of case files and see that the judge fails each that can be seen.
 
     Without PATH: the small built-in suites of every operator. Prints caught / planted per case and per fault, and
@@ -39,14 +48,14 @@ def command(paths: tuple[Path, ...], keywords: str | None, suites: frozenset[str
     from schemas.errors import MluopsError
 
     with _case_files(paths, suites) as folders:
-        cases = plan_cases(folders, suites=suites, keywords=keywords)
+        cases = plan_cases(folders, suites=suites, keywords=keywords, generation=generation)
         if not cases:
             click.echo("no case is selected", err=True)
             return NOTHING_SELECTED
         tested, broken = [], False
         for case in cases:
             try:
-                tested.append(_test(case))
+                tested.append(_test(case, jobs))
             except MluopsError as error:
                 click.echo(f"{case.id}: {error}", err=True)
                 broken = True
@@ -75,7 +84,7 @@ def _case_files(paths: Sequence[Path], suites: frozenset[str]) -> Iterator[Seque
         yield [Path(folder)]
 
 
-def _test(case: PlannedCase) -> Tested:
+def _test(case: PlannedCase, threads: int) -> Tested:
     from mluops_cli.execution.selftest import selftest_case
     from schemas import proto
     from schemas.casefile import read_case
@@ -83,10 +92,10 @@ def _test(case: PlannedCase) -> Tested:
 
     if case.problem is not None:
         raise InputError(case.problem)
-    with read_case(Path(case.file)) as file:
+    with read_case(Path(case.file), case.generation) as file:
         if case.noted is not None:
             proto.set_meta(file.node, proto.CaseMeta(**case.noted))
-        return selftest_case(file)
+        return selftest_case(file, threads)
 
 
 def _print_case(tested: Tested) -> None:
@@ -104,12 +113,14 @@ def _print_case(tested: Tested) -> None:
 
 def _print_faults(tested: Sequence[Tested]) -> None:
     """A row per fault; then what can't be seen: per output and fault how often, and why in one of the cases."""
-    rows = [("fault", "planted", "caught", "missed", "can't be seen", "has no place")]
+    rows: list[tuple[str, ...]] = [("fault", "planted", "caught", "missed", "can't be seen", "has no place")]
     counts: dict[str, Counter[str]] = {}
     unseen: dict[str, list[str]] = {}
     for each in tested:
         for trial in each.trials:
-            word = "caught" if trial.caught else "missed" if trial.must else "unseen" if trial.planted else "not planted"
+            word = (
+                "caught" if trial.caught else "missed" if trial.must else "unseen" if trial.planted else "not planted"
+            )
             counts.setdefault(trial.fault, Counter())[word] += 1
             if word == "unseen":
                 where = f"{each.op} {trial.output}, {trial.fault}"

@@ -17,6 +17,7 @@ from mluops_cli.implementations.base import Call, Implementation
 from schemas import proto
 from schemas.casefile import CaseFile, read_case
 from schemas.errors import InputError, MluopsError
+from schemas.generation import CURRENT
 from schemas.status import SUCCESS
 from schemas.tensors import TensorRecord
 from schemas.values import part_dtype
@@ -29,7 +30,7 @@ def run_case(
 ) -> Result:
     """The result of one case: Record's keys from `status` on, whatever the implementation does short of dying."""
     try:
-        with read_case(Path(task["file"])) as file:
+        with read_case(Path(task["file"]), task.get("generation", CURRENT)) as file:
             if task["noted"] is not None:
                 proto.set_meta(file.node, proto.CaseMeta(**task["noted"]))
             kernels = implementation.operators()

@@ -38,10 +38,24 @@ class CaseFinished:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """About once a second: what is being run, with seconds since its start, and how many are finished."""
+    """About once a second: what is being run, with seconds since its start, and how many are finished.
+
+    workers: of a fleet, how many cases each has finished.
+    """
 
     running: tuple[tuple[str, float], ...]
     finished: int
+    workers: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLost:
+    """A worker of a fleet is gone: the case it was running is a crash, those it had not begun go to others."""
+
+    worker: str
+    reason: str
+    case: str | None
+    given_back: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +69,5 @@ class RunFinished:
     interrupted: bool = False
 
 
-Event = RunStarted | CaseStarted | CaseFinished | Heartbeat | RunFinished
+Event = RunStarted | CaseStarted | CaseFinished | Heartbeat | WorkerLost | RunFinished
 Listener = Callable[[Event], None]

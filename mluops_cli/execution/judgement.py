@@ -74,9 +74,9 @@ def outputs_under_test(
     ]
 
 
-def judge(bound: Bound, judged: Sequence[OutputUnderTest], options: Judging) -> Verdict:
+def judge(bound: Bound, judged: Sequence[OutputUnderTest], options: Judging, *, threads: int = 1) -> Verdict:
     """The verdict on the outputs, without a diagnosis."""
-    return judge_case(judged, exempt=bound.suite in _EXEMPT, loose_nan=options.loose_nan)
+    return judge_case(judged, exempt=bound.suite in _EXEMPT, loose_nan=options.loose_nan, threads=threads)
 
 
 def has_undefined_parts(bound: Bound) -> bool:
@@ -100,7 +100,7 @@ def _other_modes(
 ) -> dict[str, Callable[[], Array]]:
     """What the output would be with another legal choice of a parameter, to recognise a swapped mode by.
 
-    None for large outputs: judging takes little memory beyond the arrays, and another baseline is as large as the first.
+    None for large outputs: another baseline is as large as the first, and judging is to take little memory.
     """
     operator = bound.operator
     if operator is None or any(array is None for array in inputs.values()) or item.baseline.nbytes > _TRIED:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mluops_cli.execution.events import CaseFinished, Event, Listener, RunFinished, RunStarted
 from mluops_cli.execution.plan import PlannedCase
+from mluops_cli.execution.settings import RunSettings
 from mluops_cli.reports.record import Record, Tally
-
-if TYPE_CHECKING:
-    from mluops_cli.execution.supervisor import RunSettings
 
 
 class Ledger:

@@ -15,6 +15,7 @@ from generators.manifest import read_manifest
 from mluops_cli.execution.selection import parse_keywords, parse_shard, shard
 from schemas.casefile import SUFFIXES, read_case
 from schemas.errors import InputError, MluopsError
+from schemas.generation import CURRENT
 
 _MANIFEST_ABOVE: Final = 2  # levels: OUT/operator/suite/name.pb, OUT/manifest.json
 
@@ -24,7 +25,8 @@ class PlannedCase:
     """One case to be run.
 
     id is unique; size counts bytes of its tensors; problem says why it can't be read. noted is what the manifest says
-    of a file without our metadata (a text file), in the words of CaseMeta.
+    of a file without our metadata (a text file), in the words of CaseMeta. generation is the enum numbering that it
+    is read in.
     """
 
     id: str
@@ -34,6 +36,7 @@ class PlannedCase:
     size: int
     problem: str | None = None
     noted: dict[str, Any] | None = None
+    generation: str = CURRENT
 
 
 def plan_cases(
@@ -43,6 +46,7 @@ def plan_cases(
     keywords: str | None = None,
     part: str | None = None,
     out: Path | None = None,
+    generation: str = CURRENT,
 ) -> list[PlannedCase]:
     """The selected cases below the paths, sorted by path; InputError for a path that is no case file and no folder.
 
@@ -51,7 +55,9 @@ def plan_cases(
     matches = parse_keywords(keywords) if keywords is not None else None
     shard_of = parse_shard(part) if part is not None else None
     _by_file.cache_clear()
-    cases = _unique(_describe(path, name) for path, name in _find(paths, os.path.realpath(out) if out else None))
+    cases = _unique(
+        _describe(path, name, generation) for path, name in _find(paths, os.path.realpath(out) if out else None)
+    )
     cases = [case for case in cases if not suites or case.suite in suites]
     if matches is not None:
         cases = [case for case in cases if matches(case.id)]
@@ -94,10 +100,10 @@ def _below(folder: Path, out: str | None) -> Iterator[Path]:
                 yield Path(where, name)
 
 
-def _describe(path: Path, name: str) -> PlannedCase:
+def _describe(path: Path, name: str, generation: str) -> PlannedCase:
     """The case of a file: named by its metadata, else by the manifest, else by its path."""
     try:
-        with read_case(path) as file:
+        with read_case(path, generation) as file:
             op, meta = file.op, file.meta
             large = set(meta.withheld) if meta is not None else set()
             tensors = [record for record in (*file.inputs, *file.outputs) if record.id not in large]
@@ -106,13 +112,14 @@ def _describe(path: Path, name: str) -> PlannedCase:
     except MluopsError as error:
         op, meta, size, problem = "unreadable", None, _file_size(path), str(error)
     if meta is not None:
-        return PlannedCase(f"{op}/{meta.suite}/{meta.name}", op, meta.suite, str(path), size)
+        return PlannedCase(f"{op}/{meta.suite}/{meta.name}", op, meta.suite, str(path), size, generation=generation)
     found = _noted(path)
     if found is None:
-        return PlannedCase(f"{op}/{EXTERNAL}/{name}", op, EXTERNAL, str(path), size, problem)
+        case = f"{op}/{EXTERNAL}/{name}"
+        return PlannedCase(case, op, EXTERNAL, str(path), size, problem, generation=generation)
     op, noted = found
     case = f"{op}/{noted['suite']}/{noted['name']}"
-    return PlannedCase(case, op, noted["suite"], str(path), size, problem, noted)
+    return PlannedCase(case, op, noted["suite"], str(path), size, problem, noted, generation)
 
 
 def _file_size(path: Path) -> int:

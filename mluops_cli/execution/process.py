@@ -42,7 +42,7 @@ class WorkerProcess:
         self.printed, their_output = context.Pipe(duplex=False)
         self._head, self._tail = bytearray(), bytearray()
         self._lost = 0
-        self.process = context.Process(target=worker_main, args=(theirs, their_output, asdict(settings)))
+        self.process = context.Process(target=worker_main, args=(theirs, their_output, asdict(settings)), daemon=False)
         with _STARTING, _environment(), _interrupts_held(), _main_module_hidden(), _children_allowed():
             self.process.start()
         theirs.close()

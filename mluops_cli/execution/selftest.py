@@ -10,7 +10,7 @@ import numpy as np
 
 from generators.binding import Bound
 from mluops_cli.execution.case_run import Prepared, prepare
-from mluops_cli.execution.judgement import counts_differ, judge, outputs_under_test
+from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test
 from mluops_cli.execution.settings import Judging
 from mluops_cli.judging.faults import Specimen
 from mluops_cli.judging.rules import defined_pairs
@@ -20,6 +20,7 @@ from mluops_cli.judging.visibility import Eye
 from schemas.casefile import CaseFile
 from schemas.status import BAD_PARAM, SUCCESS
 
+_LARGE: Final = 1 << 22  # elements from which on more threads pay
 _OTHER: Final = "EXECUTION_FAILED"
 _COUNTS: Final = "indice_num"  # of a rulebook: how many pairs of each offset are defined
 _PAIRS: Final = "indice_pairs"
@@ -35,7 +36,7 @@ class Tested:
     alarm: str = ""
 
 
-def selftest_case(file: CaseFile) -> Tested:
+def selftest_case(file: CaseFile, threads: int = 1) -> Tested:
     """Plant every fault in every output of the case; InputError where the file makes no sense.
 
     Takes the memory of a run: the file's arrays and one buffer per output.
@@ -48,11 +49,16 @@ def selftest_case(file: CaseFile) -> Tested:
         if name in prepared.baseline:
             np.copyto(buffer.array, prepared.baseline[name])
 
-    def verdict() -> Verdict:
-        return judge(bound, outputs_under_test(bound, prepared.baseline, prepared.outputs, options), options)
+    def verdict(output: str = "") -> Verdict:
+        judged = outputs_under_test(bound, prepared.baseline, prepared.outputs, options)
+        if output and not has_undefined_parts(bound):
+            judged = [item for item in judged if item.name == output]
+        return judge(bound, judged, options, threads=threads)
 
     alarm = ""
     if prepared.baseline:
+        if max(array.size for array in prepared.baseline.values()) < _LARGE:
+            threads = 1
         right = verdict()
         alarm = right.reason if right.status == "fail" else ""
         trials += try_faults(dict(_specimens(prepared)), verdict)

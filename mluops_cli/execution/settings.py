@@ -1,10 +1,15 @@
-"""What a worker has to know besides its cases, as plain values that travel to it."""
+"""How to run: what a worker has to know besides its cases, as plain values that travel to it; and the run itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from mluops_cli.execution.plan import PlannedCase
+    from mluops_cli.reports.record import Record
 
 Cache = Literal["fresh", "warm"]
 
@@ -52,6 +57,23 @@ class WorkerSettings:
     judging: Judging = field(default_factory=Judging)
     perf: PerfSettings | None = None
     folder: str = ""
+
+
+@dataclass(slots=True)
+class RunSettings:
+    """How to run; repro makes the command that runs one case alone. finished: records of earlier, for --resume."""
+
+    worker: WorkerSettings
+    out: Path
+    jobs: int = 1
+    timeout: float = 300.0
+    memory: int | None = None  # bytes a case may take, with all it starts; None: what the machine has
+    max_failures: int | None = None
+    strict: bool = False
+    repro: Callable[[PlannedCase], str] = lambda case: ""
+    finished: Sequence[Record] = ()
+    waive: Callable[[Record], Record] | None = None  # what waivers make of a record
+    options: Mapping[str, Any] = field(default_factory=dict)  # for the summary
 
 
 def worker_settings(plain: Mapping[str, Any]) -> WorkerSettings:

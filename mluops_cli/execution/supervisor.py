@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from pathlib import Path
 from typing import Any, Final
 
 from generators.batch import available_memory
@@ -21,34 +20,19 @@ from mluops_cli.execution.interrupt import Interrupt, interruptible
 from mluops_cli.execution.ledger import Ledger
 from mluops_cli.execution.plan import PlannedCase
 from mluops_cli.execution.process import WorkerProcess
-from mluops_cli.execution.settings import WorkerSettings
-from mluops_cli.reports.record import Record
+from mluops_cli.execution.settings import RunSettings
 from schemas.errors import InputError, UnavailableError
+
+__all__ = ["RunSettings", "run_cases"]
 
 _TICK: Final = 1.0  # seconds between heartbeats
 _START_LIMIT: Final = 120.0  # seconds a worker may take to load the implementation
 _FAREWELL: Final = 2.0  # seconds an idle worker may take to end by itself
 _MEMORY_SHARE: Final = 0.8  # of the available memory that the cases being run may need together
 _MEMORY_FACTOR: Final = 2.5  # times its tensors: what a case needs at most
+_SMALL: Final = 1 << 20  # bytes: below this nobody asks whether it fits
 _MEMORY_LIMIT: Final = 0.9  # of the memory that is available at the start: what a case may take without --memory
 _LOOK: Final = 0.2  # seconds between looks at the memory of cases that take longer than this
-
-
-@dataclass(slots=True)
-class RunSettings:
-    """How to run; repro makes the command that runs one case alone. finished: records of earlier, for --resume."""
-
-    worker: WorkerSettings
-    out: Path
-    jobs: int = 1
-    timeout: float = 300.0
-    memory: int | None = None  # bytes a case may take, with all it starts; None: what the machine has
-    max_failures: int | None = None
-    strict: bool = False
-    repro: Callable[[PlannedCase], str] = lambda case: ""
-    finished: Sequence[Record] = ()
-    waive: Callable[[Record], Record] | None = None  # what waivers make of a record
-    options: Mapping[str, Any] = field(default_factory=dict)  # for the summary
 
 
 def run_cases(cases: Sequence[PlannedCase], settings: RunSettings, listeners: Sequence[Listener]) -> RunFinished:
@@ -90,19 +74,28 @@ class _Supervisor:
 
     def _fill(self, jobs: int) -> None:
         """Give cases to idle workers, and start workers while there are cases for them."""
-        budget = available_memory() * _MEMORY_SHARE if self.waiting and self.idle else 0.0
+        room: float | None = None  # asked for only where it matters
+
+        def fits(case: PlannedCase) -> bool:
+            nonlocal room
+            if not self.running or case.size < _SMALL:
+                return True
+            room = available_memory() * _MEMORY_SHARE if room is None else room
+            return case.size * _MEMORY_FACTOR <= room
+
         while self.waiting and (self.idle or self.waiting[0].problem is not None):
             if self.waiting[0].problem is not None:
                 case = self.waiting.popleft()
                 self._finish(case, {"status": "error", "blame": "case", "reason": str(case.problem)})
                 continue
-            if not self.running or _need(self.waiting[0]) <= budget:
+            if fits(self.waiting[0]):
                 case = self.waiting.popleft()
-            elif _need(self.waiting[-1]) <= budget:
+            elif fits(self.waiting[-1]):
                 case = self.waiting.pop()
             else:
                 break
-            budget -= _need(case)
+            if room is not None:
+                room -= case.size * _MEMORY_FACTOR
             self._give(self.idle.pop(), case)
         missing = min(jobs - len(self.running), len(self.waiting)) - len(self.idle) - len(self.starting)
         self.starting += [WorkerProcess(self.settings.worker) for _ in range(missing)]
@@ -110,7 +103,7 @@ class _Supervisor:
     def _give(self, worker: WorkerProcess, case: PlannedCase) -> None:
         try:
             # Absolute: an implementation may have changed the folder.
-            worker.send({"file": os.path.abspath(case.file), "noted": case.noted})
+            worker.send({"file": os.path.abspath(case.file), "noted": case.noted, "generation": case.generation})
         except OSError:  # it died idle, of something an earlier case left behind
             worker.close()
             if case.id in self.given_back:
@@ -217,10 +210,6 @@ class _Supervisor:
             worker.close(_FAREWELL if orderly else 0.0)
         for worker in (*self.running, *self.starting):
             worker.close()
-
-
-def _need(case: PlannedCase) -> float:
-    return case.size * _MEMORY_FACTOR
 
 
 def _mib(size: int) -> str:

@@ -18,6 +18,7 @@ class Guarded:
         raw = np.empty(GUARD + size + GUARD + ALIGNMENT, np.uint8)
         start = GUARD + (-(raw.ctypes.data + GUARD)) % ALIGNMENT
         self.bytes: np.ndarray[Any, Any] = raw[start : start + size]
+        self.whole = raw[start - GUARD : start + size + GUARD]  # with the guards
         self._before = raw[start - GUARD : start]
         self._after = raw[start + size : start + size + GUARD]
         self.restore()

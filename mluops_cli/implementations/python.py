@@ -17,10 +17,10 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contract import Violation
-from generators.operator import operators
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds
 from mluops_cli.implementations.loading import load_object
 from mluops_cli.implementations.memory import Guarded
+from mluops_cli.implementations.violations import violations
 from schemas.errors import InputError
 from schemas.status import SUCCESS, status_name
 
@@ -42,7 +42,7 @@ class CallableKernel:
 
     def __call__(self, call: Call) -> Outcome:
         """Run it once; CannotShow for what it can't see, OutOfBounds for a damaged workspace."""
-        broken = _violations(call)
+        broken = violations(call)
         self._refuse_invisible(call, broken)
         extra = {
             "descriptors": dict(call.descriptors),
@@ -135,14 +135,6 @@ def _keywords(target: Callable[..., Any] | None, *wanted: str) -> tuple[str, ...
     named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     anything = any(p.kind is p.VAR_KEYWORD for p in parameters)
     return tuple(name for name in wanted if anything or name in named)
-
-
-def _violations(call: Call) -> list[Violation]:
-    operator = operators().get(call.op)
-    if operator is None:
-        return []
-    params = {name: tuple(value) if isinstance(value, list) else value for name, value in call.params.items()}
-    return operator.contract.violations(call.descriptors, params)
 
 
 def _workspace(needed: int, faults: tuple[str, ...]) -> Guarded | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,14 +10,23 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from mluops_cli.judging.arithmetic import (
+    BLOCK,
+    Array,
+    Scratch,
+    agreeing,
+    differences,
+    largest_ratio,
+    near_differences,
+    ratios,
+    scratch_of_thread,
+    squares,
+    widen,
+)
+
 Flat = Any  # a one-dimensional array, or the flat iterator of a strided one: both are sliced in C order
 
-BLOCK: Final = 1 << 16  # elements; fixed, so that figures depend on neither threads nor memory
-ROW: Final = 1 << 13  # a dot product this short stays on one BLAS thread, whatever the library was told
 HEAD: Final = 1 << 9  # where so many leading elements differ, comparing the whole block bit by bit is wasted
-CAUTION: Final = 1 - 1e-12  # more than rounding can move a ratio
-EPSILON: Final = 1e-9  # keeps a relative error finite where the baseline is zero
 
 
 class Request(NamedTuple):
@@ -49,30 +57,13 @@ class Figures(NamedTuple):
         return not all(map(np.isfinite, self[:7]))
 
 
-class Scratch:
-    """The arrays one thread works in, allocated once: 1.6 MB."""
-
-    def __init__(self, wide: type[np.floating[Any]]) -> None:
-        self.base, self.diff, self.ratio = (np.empty(BLOCK, wide) for _ in range(3))
-        self.mask = np.empty(BLOCK, np.bool_)
-
-
 @dataclass(slots=True)
 class Best:
-    """The largest ratios of the blocks done so far. Threads may overwrite each other's: that costs time only."""
+    """What the blocks done so far say of the next. Threads may overwrite each other's: that costs time only."""
 
-    ratio: Any = 0.0
-    nonzero: Any = 0.0
-
-
-_local = threading.local()
-
-
-def scratch_of_thread(wide: type[np.floating[Any]]) -> Scratch:
-    held: dict[Any, Scratch] = _local.__dict__.setdefault("scratch", {})
-    if wide not in held:
-        held[wide] = Scratch(wide)
-    return held[wide]
+    ratio: Any = 0.0  # the largest, of diff3
+    nonzero: Any = 0.0  # of diff3_1
+    near: bool = True  # whether m is mostly near b
 
 
 def flat(array: Array) -> Flat:
@@ -90,56 +81,6 @@ def take(elements: Flat, start: int) -> Array:
     if block.dtype == np.bool_:
         block = block.view(np.uint8)
     return block
-
-
-def widen(values: Array, out: Array, spare: Array) -> None:
-    """Copies real values into float64 or wider; spare is a float64 array that may be overwritten."""
-    if values.dtype == np.float16 and values.view(np.int16).max() < 0x7C00 and values.view(np.uint16).max() < 0xFC00:
-        # All finite. NumPy converts half one by one; shifting the bits into a float32's place takes half the time:
-        # sign extended and masked, they read as the value times 2**-112.
-        bits = spare.view(np.int32)[: len(values)]
-        np.copyto(bits, values.view(np.int16))
-        np.left_shift(bits, 13, out=bits)
-        np.bitwise_and(bits, np.int32(-0x70002000), out=bits)
-        single = bits.view(np.float32)
-        np.multiply(single, np.float32(2.0**112), out=single)
-        np.copyto(out, single)
-    else:
-        np.copyto(out, values, casting="unsafe")
-
-
-def _float_differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
-    widen(b, base, spare)
-    widen(m, diff, spare)
-    np.subtract(diff, base, out=diff)
-
-
-def differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
-    """base = b and diff = m - b of real arrays up to a block long, with their signs; spare is scratch."""
-    wide_integer = b.dtype.kind in "iu" and b.dtype.itemsize == 8
-    (_integer_differences if wide_integer else _float_differences)(b, m, base, diff, spare)
-
-
-def _integer_differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
-    """Those of 64-bit integers, exact: the magnitude fits uint64, where subtraction wraps to the right value."""
-    magnitude = spare.view(np.uint64)[: len(b)]
-    less = m < b
-    np.subtract(m.view(np.uint64), b.view(np.uint64), out=magnitude)
-    np.negative(magnitude, out=magnitude, where=less)
-    np.copyto(diff, magnitude)
-    np.negative(diff, out=diff, where=less)
-    np.copyto(base, b)
-
-
-def squares(values: Array) -> Any:
-    """The sum of squares of a block, the same on every run and for every number of BLAS threads."""
-    whole = len(values) // ROW * ROW
-    rest = values[whole:]
-    if not whole:
-        return np.dot(rest, rest)
-    rows = values[:whole]
-    products = np.matmul(rows.reshape(-1, 1, ROW), rows.reshape(-1, ROW, 1))
-    return np.add.reduce(products, axis=None) + np.dot(rest, rest)
 
 
 def _denominators(base: Array, names: frozenset[str]) -> dict[str, Any]:
@@ -163,13 +104,6 @@ def _mismatches(b: Array, m: Array, base: Array, diff: Array, loose: bool) -> Ar
     return wrong
 
 
-def agreeing(b: Array, m: Array, loose: bool) -> Array:
-    """Where two float arrays are equal, any NaN equal to any NaN; loose: and all NaN and Inf equal to each other."""
-    same: Array = ~np.isfinite(b) & ~np.isfinite(m) if loose else np.isnan(b) & np.isnan(m)
-    same |= b == m
-    return same
-
-
 def _equal_block(b: Array, scratch: Scratch, request: Request) -> Figures:
     """The share in the denominators of a block whose output equals its baseline."""
     base = scratch.base[: len(b)]
@@ -181,29 +115,38 @@ def _equal_block(b: Array, scratch: Scratch, request: Request) -> Figures:
         return Figures(**_denominators(base, request.names))
 
 
-def _largest_ratio(base: Array, diff: Array, best: Any, floor: float, ratio: Array, mask: Array) -> Any:
-    """The largest r of diff3 in a block, or best where none is larger; floor below 0 means diff3_1.
-
-    Dividing everything costs twice what finding the few elements that may exceed the best so far does.
-    """
-    np.multiply(base, best * CAUTION, out=ratio)
-    candidates = np.count_nonzero(np.greater(diff, ratio, out=mask))
-    if not candidates:
-        return best
-    if candidates < len(base) // 16:
-        base, diff = base[mask], diff[mask]
-        ratio, mask = np.empty_like(base), np.empty(len(base), np.bool_)
-    # diff3_1 leaves zeros out: over Inf they come to 0.
-    np.add(base, EPSILON if floor >= 0 else 0, out=ratio)
-    if np.less_equal(base, max(floor, 0), out=mask).any():
-        np.copyto(ratio, 1 if floor >= 0 else np.inf, where=mask)
-    return max(best, np.maximum.reduce(np.divide(diff, ratio, out=ratio)))
+def _near_block(b: Array, m: Array, scratch: Scratch, request: Request, best: Best) -> Figures | None:
+    """All figures of one block in the quick way, None where that is not the way for it."""
+    tracked = "diff3" in request.names
+    with np.errstate(all="ignore"):
+        found = near_differences(b, m, scratch, best.ratio if tracked else 1.0)
+        if found is None:
+            best.near = not best.ratio and tracked  # while there is no ratio yet, every difference is a large one
+            return None
+        # One float64 array for both, one after the other: what stays in the cache decides the speed.
+        values, far = scratch.base[: len(b)], found.far
+        np.copyto(values, found.base)
+        denominators = _denominators(values, request.names)
+        far_base = values[far]
+        np.copyto(values, found.diff)
+        max_diff, largest = found.largest, best.ratio
+        if len(far):
+            values[far] = np.abs(m[far].astype(np.float64) - b[far].astype(np.float64))
+            max_diff = np.maximum.reduce(values)
+            if tracked:
+                spare = np.empty_like(far_base), np.empty(len(far), np.bool_)
+                best.ratio = largest = max(largest, ratios(far_base, values[far], request.floor, *spare))
+        return _figures(values, max_diff, largest, 0.0, denominators, request.names)
 
 
 def _block(b: Array, m: Array, start: int, scratch: Scratch, request: Request, best: Best) -> Figures:
     """All figures of one block; best carries the largest ratios from block to block."""
-    base, diff, ratio, mask = (part[: len(b)] for part in (scratch.base, scratch.diff, scratch.ratio, scratch.mask))
     names = request.names
+    if best.near and scratch.base.dtype == np.float64 and "diff3_1" not in names:
+        quick = _near_block(b, m, scratch, request, best)
+        if quick is not None:
+            return quick
+    base, diff, ratio, mask = (part[: len(b)] for part in (scratch.base, scratch.diff, scratch.ratio, scratch.mask))
     found: dict[str, Any] = {}
     with np.errstate(all="ignore"):
         differences(b, m, base, diff, scratch.ratio)
@@ -214,20 +157,30 @@ def _block(b: Array, m: Array, start: int, scratch: Scratch, request: Request, b
             wrong = _mismatches(b, m, base, diff, request.loose)
             max_diff = np.maximum.reduce(diff)
             if wrong.any():
-                found |= {"mismatched": int(np.count_nonzero(wrong)), "first_mismatched": start + int(np.argmax(wrong))}
-        found |= _denominators(base, names)
-        if max_diff == 0:
-            return Figures(**found)
-        found["max_diff"] = max_diff
-        if "diff1" in names:
-            found["sum_diff"] = np.add.reduce(diff)
-        if "diff2" in names:
-            found["sum_diff2"] = squares(diff)
-        if "diff3" in names:
-            best.ratio = found["max_ratio"] = _largest_ratio(base, diff, best.ratio, request.floor, ratio, mask)
-        if "diff3_1" in names:
-            best.nonzero = found["max_ratio_nonzero"] = _largest_ratio(base, diff, best.nonzero, -1, ratio, mask)
-    return Figures(**found)
+                found = {"mismatched": int(np.count_nonzero(wrong)), "first_mismatched": start + int(np.argmax(wrong))}
+        largest = nonzero = 0.0
+        if max_diff and "diff3" in names:
+            best.ratio = largest = largest_ratio(base, diff, best.ratio, request.floor, ratio, mask)
+        if max_diff and "diff3_1" in names:
+            best.nonzero = nonzero = largest_ratio(base, diff, best.nonzero, -1, ratio, mask)
+        denominators = _denominators(base, names)
+        return _figures(diff, max_diff, largest, nonzero, denominators, names)._replace(**found)
+
+
+def _figures(
+    diff: Array, max_diff: Any, ratio: Any, nonzero: Any, denominators: dict[str, Any], names: frozenset[str]
+) -> Figures:
+    """The figures of a block; diff holds abs(m - b), everything else is known."""
+    if not max_diff:
+        return Figures(**denominators)
+    return Figures(
+        max_diff=max_diff,
+        sum_diff=np.add.reduce(diff) if "diff1" in names else 0.0,
+        sum_diff2=squares(diff) if "diff2" in names else 0.0,
+        max_ratio=ratio,
+        max_ratio_nonzero=nonzero,
+        **denominators,
+    )
 
 
 def same_bits(b: Array, m: Array, mask: Array) -> bool:
@@ -236,7 +189,7 @@ def same_bits(b: Array, m: Array, mask: Array) -> bool:
         return False
     bits = f"u{b.dtype.itemsize}"
     b, m = b.view(bits), m.view(bits)
-    if not np.array_equal(b[:HEAD], m[:HEAD]):
+    if b[:HEAD].tobytes() != m[:HEAD].tobytes():
         return False
     return not np.not_equal(b, m, out=mask[: len(b)]).any()
 
@@ -278,8 +231,8 @@ def map_blocks(work: Callable[[int], Any], starts: Iterable[int], threads: int) 
 
 def measure(
     baseline: Array, output: Array, request: Request, *, threads: int = 1, wide: type[np.floating[Any]] = np.float64
-) -> Figures:
-    """Figures of an output against its baseline: arrays of one shape, real dtypes.
+) -> tuple[Figures, list[int]]:
+    """Figures of an output against its baseline (one shape, real dtypes), and where the blocks start that differ.
 
     A block that is equal bit for bit adds to no numerator; its share of the denominators is fetched only where
     another block differs, so an exact copy is judged at the speed of reading it. Finite doubles whose figures pass
@@ -305,7 +258,7 @@ def measure(
     whole = _gather(blocks, wide)
     if whole.overflowed and wide is np.float64:
         return measure(baseline, output, request, threads=threads, wide=np.longdouble)
-    return whole
+    return whole, [start for start, block in zip(starts, found, strict=True) if block is not None]
 
 
 class Unequal(NamedTuple):
@@ -316,14 +269,12 @@ class Unequal(NamedTuple):
     greater: int = 0
 
 
-def locate(baseline: Array, output: Array, *, loose: bool = False, threads: int = 1) -> Unequal:
-    """Counts the unequal elements: a pass of its own, for a passing output doesn't need it."""
+def locate(baseline: Array, output: Array, starts: Iterable[int], *, loose: bool = False, threads: int = 1) -> Unequal:
+    """Counts the unequal elements of the blocks that start there: a pass of its own, no passing output needs it."""
     b_all, m_all = flat(baseline), flat(output)
 
     def block(start: int) -> Unequal:
         b, m = take(b_all, start), take(m_all, start)
-        if same_bits(b, m, scratch_of_thread(np.float64).mask):
-            return Unequal()
         scratch, size = scratch_of_thread(np.float64), len(b)
         if b.dtype != m.dtype or not (b.dtype.kind in "iu" or b.dtype.itemsize >= 4):  # NumPy compares half slowly
             widen(b, scratch.base[:size], scratch.ratio)
@@ -337,6 +288,6 @@ def locate(baseline: Array, output: Array, *, loose: bool = False, threads: int 
             return Unequal()
         return Unequal(int(np.count_nonzero(unequal)), start + int(np.argmax(unequal)), int(np.count_nonzero(greater)))
 
-    blocks = list(map_blocks(block, range(0, baseline.size, BLOCK), threads))
+    blocks = list(map_blocks(block, starts, threads))
     first = min((found.first for found in blocks if found.first is not None), default=None)
     return Unequal(sum(found.number for found in blocks), first, sum(found.greater for found in blocks))

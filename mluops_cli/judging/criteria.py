@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from mluops_cli.judging.blocks import EPSILON, Array, Figures, Request, Unequal, locate, measure
+from mluops_cli.judging.arithmetic import EPSILON, Array
+from mluops_cli.judging.blocks import Figures, Request, Unequal, locate, measure
 from mluops_cli.judging.divergence import JUDGED_FROM as KL_FROM
 from mluops_cli.judging.divergence import kl_divergence
 from schemas.criteria import Criterion
@@ -168,24 +170,35 @@ def compare(
     part_shape = shape[:-1] if dtype == "complex_half" else shape
     parts = []
     for part, b, m in _parts(baseline, output, dtype):
-        found = measure(b, m, request, threads=threads)
-        sides = locate(b, m, loose=loose_nan, threads=threads) if "diff4" in request.names else Unequal()
+        found, differing = measure(b, m, request, threads=threads)
+        locate_here = partial(locate, b, m, differing, loose=loose_nan, threads=threads)
+        sides = locate_here() if "diff4" in request.names else Unequal()
         kl = kl_divergence(b, m, threads=threads) if "diff_kl" in request.names and b.size >= KL_FROM else None
         measured = Measured(part, part_shape, found, sides, kl)
         results += [_judge(criterion, measured) for criterion in criteria]
-        parts.append((b, m, found))
+        parts.append((found, locate_here))
     passed = all(result.passed for result in results)
-    unequal = [] if passed else [locate(b, m, loose=loose_nan, threads=threads) for b, m, _ in parts]
+    unequal = [] if passed else [locate_here() for _, locate_here in parts]
     return Comparison(
         part_shape,
         part_shape,
         tuple(results),
         unequal=sum(places.number for places in unequal),
         first_unequal=_first((places.first for places in unequal), part_shape),
-        mismatched=sum(found.mismatched for _, _, found in parts),
-        first_mismatched=_first((found.first_mismatched for _, _, found in parts), part_shape),
-        max_abs=_float(max(found.max_diff for _, _, found in parts)),
+        mismatched=sum(found.mismatched for found, _ in parts),
+        first_mismatched=_first((found.first_mismatched for found, _ in parts), part_shape),
+        max_abs=_float(max(found.max_diff for found, _ in parts)),
     )
+
+
+def figures(baseline: Array, output: Array, names: Sequence[str], dtype: str) -> dict[str, float | None]:
+    """The value of each criterion, of complex outputs the larger of both parts; None where it can't be computed."""
+    found = compare(baseline, output, [Criterion(name, math.inf) for name in names], dtype)
+    values: dict[str, float | None] = dict.fromkeys(names)
+    for result in found.criteria:
+        if result.value is not None:
+            values[result.name] = max(values[result.name] or 0.0, result.value)
+    return values
 
 
 def _comparable(expected: np.dtype[Any], got: np.dtype[Any]) -> bool:

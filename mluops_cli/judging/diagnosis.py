@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from mluops_cli.judging.blocks import BLOCK, Array, agreeing, differences, flat, same_bits, scratch_of_thread, take
+from mluops_cli.judging.arithmetic import BLOCK, Array, agreeing, differences, scratch_of_thread
+from mluops_cli.judging.blocks import flat, same_bits, take
 from mluops_cli.judging.criteria import finite_or_none
 from mluops_cli.judging.patterns import Pattern, Probe, recognise
 from mluops_cli.judging.regions import Region, find_regions

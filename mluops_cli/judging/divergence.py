@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from mluops_cli.judging.blocks import BLOCK, Array, flat, map_blocks, take
+from mluops_cli.judging.arithmetic import BLOCK, Array
+from mluops_cli.judging.blocks import flat, map_blocks, take
 
 FLOOR = 1e-10  # smaller magnitudes count as this much
 JUDGED_FROM = 1000  # elements; fewer say nothing about a distribution

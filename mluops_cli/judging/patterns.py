@@ -9,7 +9,8 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from mluops_cli.judging.blocks import Array, flat
+from mluops_cli.judging.arithmetic import Array
+from mluops_cli.judging.blocks import flat
 
 ENOUGH: Final = 4  # wrong elements; fewer may fit a pattern by chance
 MANY: Final = 100  # from here on one-sidedness means something

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mluops_cli.judging.blocks import Array
+from mluops_cli.judging.arithmetic import Array
 from mluops_cli.judging.patterns import ENOUGH
 
 BY_CHANCE: Final = 1e-3  # places less likely than this are told

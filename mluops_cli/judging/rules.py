@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from mluops_cli.judging.blocks import Array
+from mluops_cli.judging.arithmetic import Array
 
 OUTPUTS: Final = ("out_indices", "indice_pairs", "indice_num")
-UNUSED: Final = -1  # what the baseline holds behind the defined pairs
+UNUSED: Final = -1  # what strict_tail demands behind the defined pairs
 UNMATCHED: Final = -2  # an output row whose coordinates the baseline lacks
 
 
@@ -33,18 +33,22 @@ def rulebook(
     if any(expected[name].shape != found[name].shape for name in OUTPUTS):
         return expected, found
     pairs = found["indice_pairs"].copy()
+    if canonical or strict_tail:
+        expected["indice_pairs"] = expected["indice_pairs"].copy()
     if canonical:
         numbers = _matching_rows(expected["out_indices"], found["out_indices"])
         found["out_indices"] = _reordered(expected["out_indices"], found["out_indices"], numbers)
-        expected["indice_pairs"] = expected["indice_pairs"].copy()
     for k, count in enumerate(np.maximum(expected["indice_num"], 0).tolist()):
         if canonical:
             defined = pairs[k, :, :count]
             defined[1] = _renumbered(defined[1], numbers)
             _sort_pairs(defined)
             _sort_pairs(expected["indice_pairs"][k, :, :count])
-        if not strict_tail:
-            pairs[k, :, count:] = expected["indice_pairs"][k, :, count:]
+        tail = expected["indice_pairs"][k, :, count:]
+        if strict_tail:
+            tail[...] = UNUSED
+        else:
+            pairs[k, :, count:] = tail
     found["indice_pairs"] = pairs
     return expected, found
 

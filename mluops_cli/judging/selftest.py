@@ -11,7 +11,7 @@ from mluops_cli.judging.faults import FAULTS, NotPlanted, Specimen
 from mluops_cli.judging.verdict import Verdict
 from mluops_cli.judging.visibility import Eye
 
-Judge = Callable[[], Verdict]
+Judge = Callable[[str], Verdict]  # of the output with that name as it stands, and of others if it has to
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,13 @@ class Trial:
     why: str
 
     @property
+    def word(self) -> str:
+        """caught, missed, unseen (by any criterion) or not planted."""
+        if not self.planted:
+            return "not planted"
+        return "caught" if self.caught else "missed" if self.must else "unseen"
+
+    @property
     def missed(self) -> bool:
         """Whether the judge let it through although a criterion has to see it."""
         return self.must and not self.caught
@@ -37,7 +44,7 @@ class Trial:
 def try_faults(specimens: Mapping[str, tuple[Specimen, Eye]], judge: Judge) -> Iterator[Trial]:
     """Plant every fault in every output in turn, judge, and undo it; nothing but the touched elements is copied.
 
-    judge() gives the verdict on the outputs as they stand. An output counts as caught where it is the one that fails.
+    A fault counts as caught where the output that holds it fails.
     """
     for output, (specimen, eye) in specimens.items():
         for fault, plant in FAULTS.items():
@@ -48,7 +55,7 @@ def try_faults(specimens: Mapping[str, tuple[Specimen, Eye]], judge: Judge) -> I
                 continue
             with np.errstate(all="ignore"):
                 sight = eye.look(specimen.output, touched)
-            caught = sight.changed and _fails(judge(), output)
+            caught = sight.changed and _fails(judge(output), output)
             specimen.undo(touched)
             yield Trial(output, fault, sight.changed, sight.must, caught, sight.why)
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from mluops_cli.judging.blocks import BLOCK, Array, flat, take
+from mluops_cli.judging.arithmetic import BLOCK, Array
+from mluops_cli.judging.blocks import flat, take
 from mluops_cli.judging.criteria import Comparison, compare
 from schemas.criteria import Criterion
 from schemas.status import NOT_SUPPORTED, SUCCESS

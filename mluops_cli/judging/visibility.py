@@ -139,18 +139,15 @@ class Eye:
                 elif criterion.name == "diff_kl":
                     yield f"diff_kl <= {criterion.threshold:g}"
                 else:
-                    yield f"{criterion.name} = {self._figure(criterion.name, part, found):.3g} <= {criterion.threshold:g}"
+                    value = self._figure(criterion.name, part, found)
+                    yield f"{criterion.name} = {value:.3g} <= {criterion.threshold:g}"
 
     def _divergence(self, output: Array) -> str:
         """The same for diff_kl, which needs every element of both sides."""
         threshold = min((each.threshold for each in self.criteria if each.name == "diff_kl"), default=math.inf)
         if threshold == math.inf or self.baseline.size // self._parts < 1000:
             return ""
-        whole = [(0, self.baseline.size)]
-        sides = [
-            np.concatenate([np.maximum(np.abs(self._chunk(array, *chunk)), 1e-10) for chunk in _chunks(whole, self._unit)])
-            for array in (self.baseline, output)
-        ]
+        sides = [np.maximum(np.abs(self._chunk(array, 0, array.size)), 1e-10) for array in (self.baseline, output)]
         finite = np.isfinite(sides[0]) & np.isfinite(sides[1])
         for part in range(self._parts):
             p, q = (side[finite[:, part], part] for side in sides)

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from mluops_cli.execution.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted
+from mluops_cli.execution.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
 from mluops_cli.reports.finished import Judged, worst
 from mluops_cli.reports.record import FAILING, Record
 from mluops_cli.reports.text import one_line
@@ -38,6 +38,7 @@ class ConsoleReport:
         self.task = TaskID(0)
         self.total = 0
         self.said = time.monotonic()
+        self.workers = ""
 
     def __call__(self, event: Event) -> None:
         """Listen to the run."""
@@ -49,6 +50,10 @@ class ConsoleReport:
             self._add(event.record)
         elif isinstance(event, Heartbeat):
             self._beat(event)
+        elif isinstance(event, WorkerLost):
+            running = f", it was running {event.case}" if event.case else ""
+            back = f", {event.given_back} cases go to other workers" if event.given_back else ""
+            _say(self.console, f"worker {event.worker} is lost: {event.reason}{running}{back}", "yellow")
         elif isinstance(event, RunFinished):
             self._finish(event)
 
@@ -78,11 +83,16 @@ class ConsoleReport:
             self.progress.advance(self.task)
 
     def _beat(self, beat: Heartbeat) -> None:
+        self.workers = ", ".join(f"{worker} {finished}" for worker, finished in beat.workers)
+        if self.progress is not None and self.workers:
+            self.progress.update(self.task, case=Text(self.workers))
         if self.progress is not None or time.monotonic() - self.said < _BEAT:
             return
         self.said = time.monotonic()
         running = ", ".join(f"{case} ({seconds:.0f} s)" for case, seconds in beat.running)
         _say(self.console, f"{beat.finished} of {self.total} cases finished; running: {running or 'none'}")
+        if self.workers:
+            _say(self.console, f"finished by worker: {self.workers}")
 
     def _finish(self, run: RunFinished) -> None:
         if self.progress is not None:
@@ -99,6 +109,8 @@ class ConsoleReport:
             _say(self.console, f"{case}: {problem}", "yellow")
         counts = ", ".join(f"{number} {status}" for status, number in sorted(run.tally.counts.items()))
         _say(self.console, f"{run.tally.total} cases in {run.seconds:.1f} s: {counts or 'none finished'}")
+        if self.workers:
+            _say(self.console, f"finished by worker: {self.workers}")
         if run.not_run:
             _say(self.console, f"{run.not_run} cases were not run", "yellow")
         if run.interrupted:

@@ -231,7 +231,7 @@ _P = "params: {psa_type: 0, h_mask: 3, w_mask: 4}"
         ("{name: a, " + _N + ", params: {psa_type: 0, h_mask: ^0, w_mask: 4}}",
          "params.h_mask: h_mask is 0, expected 1 or more"),
         ("{name: a, " + _N + ", params: {psa_type: 0, h_mask: ^x, w_mask: 4}}",
-         "params.h_mask: unknown word 'x' for h_mask: expected a number"),
+         "params.h_mask: unknown word 'x' for h_mask: expected an integer"),
         ("{name: a, " + _N + ", params: ^{psa_type: 0, h_mask: 3}}",
          "params: parameter 'w_mask' is missing, psamask_forward has no default for it"),
         ("{name: a, " + _N + ", params: {^psatype: 0, h_mask: 3}}",

@@ -37,7 +37,7 @@ def entry(text: str) -> str:
         ("{nme: a}", "4:7: suites.general[0]: missing key 'name'"),
         ("{name: a, params: {psa_type: [a]}}",
          "4:36: suites.general[0].params.psa_type: found ['a'], "
-         "expected a number, a word of the parameter's choices, or a list of integers"),
+         "expected an integer, a word of the parameter's choices, or a list of integers"),
         ("{name: a, params: 3}", "4:25: suites.general[0].params: found 3, expected a mapping"),
         ("{name: a, inputs: {x: {shape: [1, 2.5]}}}",
          "4:37: suites.general[0].inputs.x.shape: found [1, 2.5], "
@@ -76,7 +76,8 @@ def entry(text: str) -> str:
         ("{name: ../a}", "4:14: suites.general[0].name: found '../a', "
          "expected a name of a-z 0-9 _ . -, starting with a letter or digit"),
         ("{name: a, matrix: {params.h_mask: 3}}",
-         "4:41: suites.general[0].matrix.params.h_mask: found 3, expected a list of at least one value"),
+         "4:41: suites.general[0].matrix.params.h_mask: found 3, expected a list of at least one value, "
+         "a range such as 1..64..8, or the name of a list"),
         ("{name: a, matrix: {inputs.x.dtype: [float, hlaf]}}",
          "4:50: suites.general[0].matrix.inputs.x.dtype[1]: unknown dtype 'hlaf': did you mean 'half'?"),
         ("{name: a, matrix: {parms.h_mask: [1]}}",
@@ -85,7 +86,7 @@ def entry(text: str) -> str:
         ("{name: a, include: [{seed: x}]}",
          "4:34: suites.general[0].include[0].seed: found 'x', expected an integer"),
         ("{name: a, matrix: {params.h_mask: [1, 2]}, exclude: [{params.hmask: 1}]}",
-         "4:61: suites.general[0].exclude[0].params.hmask: 'params.hmask' is no axis of the matrix: "
+         "4:61: suites.general[0].exclude[0].params.hmask: 'params.hmask' is no axis of matrix or zip: "
          "did you mean 'params.h_mask'?"),
         ("{name: a, matrix: {params.h_mask: [1, 2]}, exclude: [{params.h_mask: 3}]}",
          "4:76: suites.general[0].exclude[0].params.h_mask: 3 is not on the axis params.h_mask"),

@@ -306,3 +306,41 @@ def test_an_output_that_is_not_judged(tmp_path: Path) -> None:
     assert read(tmp_path, make_node(1)).inputs[0].judged
     assert read(tmp_path, make_node(1, threshold_use=1)).inputs[0].judged
     assert not read(tmp_path, make_node(1, threshold_use=0)).inputs[0].judged
+
+
+def test_int31_is_planar(tmp_path: Path) -> None:
+    halves = [1, 2, 3, -4, -5, -6]  # all high halves, then all low ones
+    array = values(tmp_path, "int31", 3, value_i=halves)
+    assert (array.dtype, array.tolist()) == (np.int16, [[1, 2, 3], [-4, -5, -6]])
+    np.array(halves, "<i2").tofile(tmp_path / "x.bin")
+    assert values(tmp_path, "int31", 3, path="x.bin").tolist() == array.tolist()
+    with pytest.raises(InputError, match=r"holds 5 values \(high and low halves apart\), expected 6"):
+        values(tmp_path, "int31", 3, value_i=halves[:5])
+    with pytest.raises(InputError, match=r"value_i\[0\] is 40000, expected -32768 to 32767"):
+        values(tmp_path, "int31", 1, value_i=[40000, 0])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fields", "expected"),
+    [
+        ("int31", {"value_i": [1, 2, 3, 4, -1, -2, -3, -4]}, [[[1, 2], [3, 4]], [[-1, -2], [-3, -4]]]),
+        ("complex_half", {"value_f": range(8)}, [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]),
+        ("complex_float", {"value_f": range(8)}, [[1j, 2 + 3j], [4 + 5j, 6 + 7j]]),
+    ],
+)
+def test_strided_tensors_of_two_parts(tmp_path: Path, dtype: str, fields: dict[str, Any], expected: Any) -> None:
+    """The span of shape [2, 2] with strides [2, 1] is dense; with [1, 2] it is the transpose."""
+    dense = make_node(2, 2, dtype=dtype, **fields)
+    assert read(tmp_path, dense).inputs[0].array().tolist() == expected
+    dense.input[0].shape.dim_stride.extend([1, 2])
+    turned = read(tmp_path, dense).inputs[0]
+    assert turned.strides == (1, 2)
+    axes = (0, 2, 1) if dtype == "int31" else (1, 0, 2)[: np.array(expected).ndim]
+    assert turned.array().tolist() == np.array(expected).transpose(axes).tolist()
+    array, again = turned.array(), make_node(2, 2, dtype=dtype)
+    again.input[0].shape.dim_stride.extend([1, 2])
+    from schemas.casefile import read_case, write_case
+
+    for limit in (0, 1 << 20):
+        write_case(tmp_path / "again.pb", again, [array], [], inline_limit=limit)
+        assert read_case(tmp_path / "again.pb").inputs[0].array().tolist() == array.tolist()

@@ -293,5 +293,5 @@ def test_nodes_that_lack_something(tmp_path: Path) -> None:
         write_case(tmp_path / "case.pb", node, [None], [])
     with pytest.raises(InputError, match=r"ends in .pb or .prototxt"):
         write_case(tmp_path / "case.bin", make_node(2), [None], [])
-    with pytest.raises(InputError, match="values of int31 can't be written"):
-        write_case(tmp_path / "case.pb", make_node(2, dtype="int31"), [np.zeros(2, np.int32)], [])
+    with pytest.raises(InputError, match="values of int4x2 can't be written"):
+        write_case(tmp_path / "case.pb", make_node(2, dtype="int4x2"), [np.zeros(2, np.int8)], [])

@@ -40,8 +40,8 @@ class Torch(Implementation):
             raise UnavailableError(reason)
         from mluops_cli.implementations.torch.device import Device
 
-        on = Device(device)
-        self.kernels = {op: kernel(on) for op, kernel in kernels().items()}
+        self.on = Device(device)
+        self.kernels = {op: kernel(self.on) for op, kernel in kernels().items()}
         self._callables = {op: CallableKernel(kernel) for op, kernel in self.kernels.items()}
 
     @classmethod
@@ -58,6 +58,14 @@ class Torch(Implementation):
     def operators(cls) -> tuple[str, ...]:
         """The operators with a module here; none where torch is missing."""
         return () if cls.unavailable() else tuple(kernels())
+
+    def device(self) -> str | None:
+        """The accelerator's name; None for device=cpu."""
+        return self.on.name
+
+    def flush_cache(self) -> None:
+        """Write to more memory than the accelerator's caches hold."""
+        self.on.flush_cache()
 
     def call(self, call: Call) -> Outcome:
         """Compute on the device; latency_us is the device's, without the way of the tensors there and back."""

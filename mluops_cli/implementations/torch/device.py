@@ -8,12 +8,14 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from mluops_cli.implementations.base import Array
 from schemas.errors import UnavailableError
+
+FLUSH: Final = 256 << 20  # bytes, some times the last-level cache of an accelerator
 
 
 class Device:
@@ -33,8 +35,22 @@ class Device:
         self.device = torch.device(name)
         if not self.on_host:
             self._module.set_device(number)
+        self._flushed: torch.Tensor | None = None
         if "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(1)  # workers share the cores
+
+    @property
+    def name(self) -> str | None:
+        """The accelerator's name, None on the host."""
+        return None if self.on_host else str(self._module.get_device_name())
+
+    def flush_cache(self) -> None:
+        """Write to more memory than an accelerator's caches hold; does nothing on the host."""
+        if not self.on_host:
+            if self._flushed is None:
+                self._flushed = torch.empty(FLUSH, dtype=torch.uint8, device=self.device)
+            self._flushed.zero_()
+            self._module.synchronize()
 
     def tensor(self, array: Array) -> torch.Tensor:
         """The array on the device; on the host the same memory."""

@@ -23,7 +23,7 @@ class GetIndicePairs(TorchKernel, checks.GetIndicePairs):
             out_indices = indices
             active, rows = _numbers(indices.long(), space).sort()
         else:
-            active = cell[reached].unique(sorted=True)
+            active = torch.unique(cell[reached])  # sorted
             rows = torch.arange(len(active))
             out_indices = _sites(active, space).int()
         at = torch.searchsorted(active, cell)

@@ -15,7 +15,33 @@ from mluops_cli.main import main
 from schemas import proto
 from schemas.casefile import write_case
 
+from . import misbehaving
+
 PLUGIN = Path(__file__).parent / "misbehaving.py"
+SUITE = "psamask_forward/general"
+
+# A suite of ill-behaved implementations: name of the callable -> status, part of the reason.
+TEN = {
+    "segfault": ("crash", "signal 11 (SIGSEGV)"),
+    "aborts": ("crash", "signal 6 (SIGABRT)"),
+    "leaves": ("crash", "exit code 0 in the middle of the case"),
+    "exits": ("error", "raised SystemExit: 0"),
+    "unpicklable": ("error", "raised UnpicklableError"),
+    "endless": ("timeout", "no answer within 3 s"),
+    "floods": ("pass", ""),
+    "hoards": ("crash", "out of memory: it held "),
+    "stuck_in_c": ("timeout", "no answer within 3 s"),
+    "good": ("pass", ""),
+}
+TEN_WORDS = {f"{SUITE}/{way}": status for way, (status, _) in TEN.items()}
+
+
+def write_ten(folder: Path) -> None:
+    """A case per way of TEN, for the callable `everything`."""
+    ways = list(misbehaving.WAYS)
+    for way in TEN:
+        number = ways.index(way) if way in ways else None
+        write_psamask(folder, way, h_mask=3 if number is None else misbehaving.FIRST + number)
 
 
 def case_node(op: str = "psamask_forward", suite: str = "general", name: str = "case", **meta: Any) -> Any:

@@ -156,6 +156,20 @@ def eats_memory(*_):
     raise MemoryError("cannot allocate")
 
 
+@misbehaves
+def hoards(*_):
+    held = []
+    while True:
+        held.append(np.ones(48 << 20, np.uint8))
+        time.sleep(0.02)
+
+
+@misbehaves
+def child_hoards(*_):
+    code = "import time\nheld = []\nwhile True: held.append(bytearray(b'1') * (16 << 20)); time.sleep(0.02)"
+    subprocess.run([sys.executable, "-c", code])
+
+
 _calls = 0
 
 
@@ -190,6 +204,16 @@ def never(op, inputs, outputs, params):
 
 def slow(op, inputs, outputs, params):
     time.sleep(0.15)
+    right(op, inputs, outputs, params)
+
+
+def brisk(op, inputs, outputs, params):
+    time.sleep(0.01)
+    right(op, inputs, outputs, params)
+
+
+def counted(op, inputs, outputs, params):
+    os.write(1, b".")
     right(op, inputs, outputs, params)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mluops_cli.execution.events import CaseFinished, Heartbeat, RunFinished, RunStarted
+from mluops_cli.execution.events import CaseFinished, Heartbeat, RunFinished, RunStarted, WorkerLost
 from mluops_cli.reports import console as console_report
 from mluops_cli.reports.console import ROWS, ConsoleReport
 from mluops_cli.reports.record import Record, Status, Tally
@@ -76,3 +76,35 @@ def test_a_line_now_and_then_shows_that_it_is_alive(monkeypatch: pytest.MonkeyPa
         report(Heartbeat((("op/general/slow", now - 100),), 2))
     lines = out.getvalue().splitlines()[1:]
     assert lines == [f"2 of 9 cases finished; running: op/general/slow ({seconds} s)" for seconds in (30, 60, 90)]
+
+
+def test_ids_are_never_folded_where_there_is_no_terminal() -> None:
+    long = "psamask_forward/general/" + "a_name_of_a_case_that_is_longer_than_any_console_" * 5
+    each = record(1)
+    each.case = long
+    text = shown([each, record(2)], width=40)
+    assert f"{long}  pass    out diff1 0.0001 <= 0.003" in text
+    assert len(text.splitlines()) == 5
+
+
+def test_speed_is_shown_where_it_was_measured() -> None:
+    timed = record(1, latency_us=1500.0, io_efficiency=0.42, compute_efficiency=0.01)
+    timed.perf = {"relative_error": 0.013, "bottleneck": "io"}
+    wrong = record(2, latency_us=1.0)
+    wrong.perf = {"relative_error": None, "bottleneck": "io", "problem": "error of measurement: io efficiency 250.0%"}
+    text = shown([timed, wrong, record(3)])
+    assert "1.500 ms ±1%  42.0% io" in text
+    assert "op/general/case00002: error of measurement: io efficiency 250.0%" in text
+    assert "efficiency" not in shown([record(3)])
+
+
+def test_a_fleet_says_who_did_what_and_who_was_lost() -> None:
+    out = io.StringIO()
+    report = ConsoleReport(Console(file=out, width=60, force_terminal=False))
+    report(RunStarted("x", 9, 2, Path("out")))
+    report(WorkerLost("gpu-1", "gone", "op/general/slow", 3))
+    report(Heartbeat((), 4, (("gpu-0", 3), ("gpu-1", 1))))
+    report(RunFinished(Tally(Counter({"crash": 1, "pass": 8})), 1, 1.5))
+    lines = out.getvalue().splitlines()
+    assert "worker gpu-1 is lost: gone, it was running op/general/slow, 3 cases go to other workers" in lines
+    assert "finished by worker: gpu-0 3, gpu-1 1" in lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import psutil
 import pytest
 
 from . import misbehaving
-from .conftest import PLUGIN, write_psamask
+from .conftest import PLUGIN, SUITE, TEN, TEN_WORDS, write_psamask, write_ten
 
 CASES = 4
 BAD = "psamask_forward/general/case2"
@@ -69,13 +70,32 @@ def test_each_way_gets_its_word_and_the_case_after_it_passes(tmp_path: Path, run
 
 
 def test_ten_cases_on_four_workers(tmp_path: Path, run: Any) -> None:
-    for number in range(10):
-        write_psamask(tmp_path / "cases", f"case{number}", h_mask=5 if number in (2, 3, 7) else 3, seed=number)
-    ran = run(tmp_path / "cases", "--impl", f"python:{PLUGIN}:aborts", "-j", "4")
+    write_ten(tmp_path / "cases")
+    reports = {name: tmp_path / f"report.{name}" for name in ("xml", "html", "md", "csv")}
+    options = [f"--{'junit' if name == 'xml' else name}={path}" for name, path in reports.items()]
+    limits = ("--timeout", "3", "--memory", "400MiB")
+    ran = run(tmp_path / "cases", "--impl", f"python:{PLUGIN}:everything", "-j", "4", *limits, *options)
     assert ran.code == 1
-    assert ran.statuses == {
-        f"psamask_forward/general/case{number}": "crash" if number in (2, 3, 7) else "pass" for number in range(10)
-    }
+    assert ran.statuses == TEN_WORDS
+    for case, (status, reason) in {f"{SUITE}/{way}": TEN[way] for way in TEN}.items():
+        assert ran.records[case]["status"] == status
+        assert reason in ran.records[case]["reason"]
+        assert ran.records[case]["repro"].startswith("mluops run ")
+    cases = ElementTree.parse(reports["xml"]).getroot().iter("testcase")
+    assert len(list(cases)) == len(TEN)
+    for name in ("html", "csv"):
+        assert all(f"{SUITE}/{way}" in reports[name].read_text() for way in TEN), name
+    assert all(f"{SUITE}/{way}" in reports["md"].read_text() for way in TEN if TEN[way][0] != "pass")
+    assert left_behind() == []
+    assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "987"]]
+
+
+def test_memory_of_what_a_case_starts_counts(folder: Path, run: Any) -> None:
+    ran = run(folder, "--impl", f"python:{PLUGIN}:child_hoards", "-j", "1", "--memory", "300MiB")
+    assert ran.code == 1
+    assert ran.records[BAD]["status"] == "crash"
+    assert "the limit is 300 MiB (--memory)" in ran.records[BAD]["reason"]
+    assert list(ran.statuses.values()).count("pass") == CASES - 1
     assert left_behind() == []
 
 

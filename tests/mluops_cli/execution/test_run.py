@@ -285,6 +285,27 @@ def test_resume_goes_on_and_repairs(tmp_path: Path, run: Any) -> None:
     assert len(run(*arguments, "--resume").records) == 4
 
 
+def test_kill_9_of_the_whole_run_and_resume(tmp_path: Path, run: Any) -> None:
+    for number in range(200):
+        write_psamask(tmp_path / "cases", f"case{number}", h_mask=5 if number % 50 == 7 else 3, seed=number % 5)
+    out, impl = tmp_path / "out", f"python:{PLUGIN}:brisk"
+    process = start(tmp_path / "cases", out, impl, "-j", "2")
+    wait_until(lambda: len(lines(out)) >= 60)
+    for each in [*workers(process), process]:
+        each.kill()
+    process.communicate(timeout=10)
+    before = lines(out)
+    assert 60 <= len(before) < 200
+    assert not (out / "summary.json").exists()
+    ran = run(tmp_path / "cases", "--impl", impl, "--resume", "-j", "2")  # the fixture sees to it that none is twice
+    assert len(ran.records) == 200
+    assert lines(out)[: len(before) - 1] == before[:-1]  # finished cases were not run again
+    whole = run(tmp_path / "cases", "--impl", impl, "-j", "2")
+    for key in ("cases", "counts", "exit_code", "validated", "not_run", "interrupted"):
+        assert ran.summary[key] == whole.summary[key]
+    assert ran.statuses == whole.statuses
+
+
 def test_resume_keeps_the_failures_of_before(tmp_path: Path, run: Any) -> None:
     write_psamask(tmp_path / "cases", "bad", h_mask=5)
     write_psamask(tmp_path / "cases", "good")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mluops_cli.implementations.base import Call, CannotShow, Outcome, OutOfBounds
-from mluops_cli.implementations.python import CallableKernel
+from mluops_cli.implementations.python import CallableKernel, Python
 from schemas.descriptor import Descriptor
 from schemas.errors import InputError
 
@@ -239,3 +241,53 @@ def test_a_refused_workspace_is_the_status_of_the_call() -> None:
 def test_a_builtin_without_a_signature_is_called_plainly() -> None:
     target: Callable[..., Any] = dict.fromkeys  # has no readable signature for our keywords
     assert CallableKernel(target).keywords == ()
+
+
+class Deferred:
+    """Work that is only started by the call, as on a device with a queue."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def __call__(self, op: str, inputs: Any, outputs: Any, params: Any) -> None:
+        def work() -> None:
+            time.sleep(0.05)
+            outputs["y"][...] = inputs["x"]
+
+        self.waiting.append(work)
+
+    def synchronize(self) -> None:
+        while self.waiting:
+            self.waiting.pop()()
+
+
+def test_work_that_is_only_started_is_waited_for_and_timed() -> None:
+    call = make_call()
+    outcome = CallableKernel(Deferred())(call)
+    assert (call.outputs["y"] == 1).all()  # type: ignore[union-attr]
+    assert outcome.latency_us is not None
+    assert outcome.latency_us >= 50_000
+
+
+def test_work_of_before_does_not_count() -> None:
+    kernel = Deferred()
+    kernel.waiting.append(lambda: time.sleep(0.5))
+    outcome = CallableKernel(kernel)(make_call())
+    assert outcome.latency_us is not None
+    assert outcome.latency_us < 500_000
+
+
+def test_a_class_with_workspace_and_synchronize(tmp_path: Path) -> None:
+    source = tmp_path / "kernels.py"
+    source.write_text(
+        "class Kernel:\n"
+        "    def __init__(self): self.calls, self.waited = 0, 0\n"
+        "    def __call__(self, op, inputs, outputs, params):\n"
+        "        self.calls += 1\n"
+        "        return {'calls': self.calls, 'waited': self.waited, 'room': params['workspace'].nbytes}\n"
+        "    def workspace_size(self, op, inputs, outputs, params): return 24\n"
+        "    def synchronize(self): self.waited += 1\n"
+    )
+    implementation = Python(f"{source}:Kernel")
+    assert implementation.call(make_call()).scalars == {"calls": 1, "waited": 1, "room": 24}
+    assert implementation.call(make_call()).scalars == {"calls": 2, "waited": 3, "room": 24}

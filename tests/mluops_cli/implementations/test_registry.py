@@ -96,7 +96,7 @@ def test_plug_in_implementations(monkeypatch: pytest.MonkeyPatch) -> None:
     assert call(registry.implementation_named("mine:NOT_SUPPORTED")).status == "NOT_SUPPORTED"
     with pytest.raises(InputError, match="registered twice"):
         registry.add_implementations(SimpleNamespace(IMPLEMENTATIONS=(Mine,)))  # type: ignore[arg-type]
-    listed = CliRunner().invoke(command, [], standalone_mode=False, env={"COLUMNS": "200"})
+    listed = CliRunner().invoke(command, [], standalone_mode=False, env={"COLUMNS": "500"})
     assert listed.exception is None
     lines = {line.split()[0]: line for line in listed.output.splitlines()}
     assert "no: there is no card" in lines["mine"]

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mluops_cli.judging.blocks import BLOCK
+from mluops_cli.judging.arithmetic import BLOCK
 from mluops_cli.judging.diagnosis import diagnose
 from schemas.criteria import Criterion
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from mluops_cli.judging.blocks import BLOCK
+from mluops_cli.judging.arithmetic import BLOCK
 from mluops_cli.judging.verdict import OutputUnderTest, first_that_fails, judge_case, judge_status
 from schemas.criteria import Criterion
 

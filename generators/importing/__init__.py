@@ -1,0 +1,1 @@
+"""Case files and configs of others turned into specs of ours."""

@@ -1,0 +1,83 @@
+"""Case files of others, dumps of networks for instance, as drafts: their shapes count, and how often they occur."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from generators.binding import plain_message
+from generators.importing.draft import CaseDraft, TensorDraft, dist_of, plain
+from schemas.casefile import CaseFile, read_case
+from schemas.criteria import criteria_of
+from schemas.errors import InputError
+from schemas.proto import enum_names
+from schemas.tensors import TensorRecord
+
+_KEPT: Final = 1 << 20  # bytes of stored values that go along with a spec
+_DISTRIBUTIONS: Final = {"UNIFORM": "uniform", "GAUSSIAN": "normal"}
+
+
+def read_dump(path: Path, name: str, notes: Counter[str]) -> CaseDraft:
+    """The draft of one case file; name is how comments call it."""
+    with read_case(path) as case:
+        if case.numbering.text:
+            raise InputError(f"{path}: {case.numbering.text}")
+        message = case.params_message()
+        params = {} if message is None else plain_message(message)
+        return CaseDraft(
+            case.op,
+            name,
+            [_tensor(record, True, notes) for record in case.inputs],
+            [_tensor(record, False, notes) for record in case.outputs],
+            {key: list(value) if isinstance(value, tuple) else value for key, value in params.items()},
+            _criteria(case),
+            by_shape=True,
+        )
+
+
+def _tensor(record: TensorRecord, drawn: bool, notes: Counter[str]) -> TensorDraft:
+    draft = TensorDraft(record.shape, record.dtype.name, record.layout, record.strides)
+    if not drawn or not record.elements:
+        return draft
+    if record.source == "random_data":
+        draft.dist = _dist(record, notes)
+    elif record.has_values and record.span * record.dtype.width <= _KEPT:
+        try:
+            draft.stored = np.ascontiguousarray(record.array())
+        except InputError as error:
+            notes[f"{error}: these values are not kept, they are drawn as the contract says"] += 1
+    elif record.has_values:
+        notes[f"values of more than {_KEPT} bytes are not kept: they are drawn as the contract says"] += 1
+    return draft
+
+
+def _dist(record: TensorRecord, notes: Counter[str]) -> dict[str, Any]:
+    random: Any = record.random
+    word = enum_names("RandomDistribution")[random.distribution]
+    kind = _DISTRIBUTIONS.get(word)
+    if kind is None:
+        notes[f"random_data of {word}: drawn as the contract says"] += 1
+        return {}
+    names = ("mu", "sigma") if kind == "normal" else ("lower_bound", "upper_bound")
+    first, second = (
+        getattr(random, f"{name}_double") if random.HasField(f"{name}_double") else _short(getattr(random, name))
+        for name in names
+    )
+
+    def note(message: str) -> None:
+        notes[message] += 1
+
+    return dist_of(kind, plain(first), plain(second), note)
+
+
+def _short(value: float) -> float:
+    """A float32 as the decimal that was meant: 0.1, not 0.10000000149."""
+    return float(str(np.float32(value)))
+
+
+def _criteria(case: CaseFile) -> list[dict[str, float]]:
+    given = criteria_of(case)
+    return [{each.name: each.threshold for each in output} for output in given] if any(given) else []

@@ -1,0 +1,150 @@
+"""A draft as an entry of a spec: named by the operator's contract and checked against it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from generators.contract import Contract, Violation
+from generators.importing.draft import CaseDraft, TensorDraft
+from generators.operator import Operator
+from schemas.descriptor import Descriptor
+from schemas.dtypes import DTYPES
+from schemas.errors import InputError
+
+Entry = dict[str, Any]
+ASIDE: Final = "#"  # key of an entry's parameters that the grammar of specs has no place for
+NAME_LENGTH: Final = 80
+_ROLES: Final = ("inputs", "outputs")
+
+
+def entry_of(draft: CaseDraft, operator: Operator | None, notes: Counter[str]) -> Entry:
+    """The entry without its name; InputError where the operator can't have such a case."""
+    if operator is None:
+        return _foreign(draft)
+    contract = operator.contract
+    specs = {"inputs": contract.inputs, "outputs": contract.outputs}
+    tensors = {"inputs": draft.inputs, "outputs": draft.outputs}
+    for role in _ROLES:
+        if len(tensors[role]) != len(specs[role]):
+            names = ", ".join(spec.name for spec in specs[role])
+            raise InputError(f"{len(tensors[role])} {role}, {draft.op} has {len(specs[role])}: {names}")
+    entry: Entry = {}
+    params = _params(draft, contract, notes)
+    if params:
+        entry["params"] = params
+    first: dict[str, str] = {}
+    for role in _ROLES:
+        entry[role] = {}
+        for spec, tensor in zip(specs[role], tensors[role], strict=True):
+            default = first.get(spec.same_dtype_as or "", spec.dtypes[0])
+            first[spec.name] = tensor.dtype = tensor.dtype or default
+            tensor.layout = tensor.layout or spec.layout
+            entry[role][spec.name] = _tensor(tensor, default, spec.layout)
+    _mend_values(draft, operator, entry, notes)
+    own = {spec.name: {each.name: each.threshold for each in spec.criteria} for spec in contract.outputs}
+    criteria = dict(zip(own, draft.criteria, strict=False))
+    if criteria and criteria != own:
+        entry["criteria"] = {name: given for name, given in criteria.items() if given != own[name]}
+    if draft.tags:
+        entry["tags"] = list(draft.tags)
+    _set_expectation(entry, draft, contract, params)
+    return entry
+
+
+def _set_expectation(entry: Entry, draft: CaseDraft, contract: Contract, params: Mapping[str, Any]) -> None:
+    """What is expected of a case that breaks one rule; InputError where nothing can be expected of it."""
+    tensors = (*draft.inputs, *draft.outputs)
+    descriptors = {
+        name: Descriptor(tensor.layout or "", tensor.dtype or "", tensor.shape, _strides(tensor))
+        for name, tensor in zip(contract.tensors, tensors, strict=True)
+    }
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
+    found: list[Violation] = contract.violations(descriptors, given)
+    if len(found) > 1 or (found and not found[0].statuses):
+        raise InputError("; ".join(violation.text for violation in found))
+    if found and found[0].statuses != ("SUCCESS",):
+        entry["expect"] = list(found[0].statuses) if len(found[0].statuses) > 1 else found[0].statuses[0]
+
+
+def _params(draft: CaseDraft, contract: Contract, notes: Counter[str]) -> dict[str, Any]:
+    passed = {parameter.name for parameter in contract.passed_parameters}
+    told = {parameter.name for parameter in contract.parameters} - passed
+    for name in draft.params.keys() - passed - told:
+        notes[f"{name!r} is no parameter of {draft.op}"] += 1
+    params = {name: draft.params[name] for name in sorted(passed & draft.params.keys())}
+    for name, value in params.items():
+        if not _holdable(value):
+            raise InputError(f"parameter {name} is {value!r}, expected whole numbers")
+    return params
+
+
+def _mend_values(draft: CaseDraft, operator: Operator, entry: Entry, notes: Counter[str]) -> None:
+    """Where the operator demands something of values that a distribution can't promise, its own way of drawing."""
+    for spec, tensor in zip(operator.contract.inputs, draft.inputs, strict=True):
+        dist = entry["inputs"][spec.name].get("dist", {})
+        if not operator.contract.nan_inf and ("nan" in dist or "inf" in dist):
+            notes[f"{draft.op} takes no NaN and Inf: left out"] += 1
+            dist.pop("nan", None), dist.pop("inf", None)
+        whole = not DTYPES[tensor.dtype or spec.dtypes[0]].is_float
+        if dist and whole and type(operator).check_values is not Operator.check_values:
+            notes[f"{spec.name} has to meet rules that its distribution doesn't: drawn as the contract says"] += 1
+            dist.clear()
+        if not dist:
+            entry["inputs"][spec.name].pop("dist", None)
+
+
+def _foreign(draft: CaseDraft) -> Entry:
+    """An entry of an operator without a contract: everything is said."""
+    entry: Entry = {}
+    held = {name: value for name, value in draft.params.items() if _holdable(value)}
+    if held:
+        entry["params"] = held
+    if len(held) < len(draft.params):
+        entry[ASIDE] = {name: value for name, value in draft.params.items() if name not in held}
+    for role, tensors in zip(_ROLES, (draft.inputs, draft.outputs), strict=True):
+        entry[role] = {f"{role[:-1]}{index}": _tensor(tensor, None, None) for index, tensor in enumerate(tensors)}
+    if any(draft.criteria):
+        entry["criteria"] = {f"output{index}": given for index, given in enumerate(draft.criteria)}
+    if draft.tags:
+        entry["tags"] = list(draft.tags)
+    return entry
+
+
+def _holdable(value: Any) -> bool:
+    """Whether a parameter is whole numbers, which is all that specs know."""
+    values = value if isinstance(value, list) else [value]
+    return all(isinstance(each, int) and not isinstance(each, bool) for each in values)
+
+
+def _tensor(tensor: TensorDraft, dtype: str | None, layout: str | None) -> dict[str, Any]:
+    """What a spec says of a tensor, without what goes without saying."""
+    said: dict[str, Any] = {"shape": list(tensor.shape)}
+    if tensor.dtype not in (None, dtype):
+        said["dtype"] = tensor.dtype
+    if tensor.layout not in (None, layout):
+        said["layout"] = tensor.layout
+    strides = _strides(tensor)
+    if strides is not None:
+        said["strides"] = list(strides)
+    if tensor.dist:
+        said["dist"] = dict(tensor.dist)
+    return said
+
+
+def _strides(tensor: TensorDraft) -> tuple[int, ...] | None:
+    """The strides, None when dense; InputError where they don't fit the shape."""
+    if tensor.strides is None:
+        return None
+    if len(tensor.strides) != len(tensor.shape):
+        raise InputError(f"{len(tensor.strides)} strides for {len(tensor.shape)} dims")
+    dense = tuple(math.prod(tensor.shape[axis + 1 :]) for axis in range(len(tensor.shape)))
+    return None if tensor.strides == dense else tensor.strides
+
+
+def case_name(draft: CaseDraft) -> str:
+    """A name that tells the inputs' shapes, such as 4x8x8x2_16x2x4x2."""
+    words = ["x".join(map(str, tensor.shape)) or "scalar" for tensor in draft.inputs]
+    return "_".join(words)[:NAME_LENGTH].rstrip("_x") or "case"

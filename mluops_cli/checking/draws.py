@@ -1,0 +1,74 @@
+"""Rules on random_data: bounds and seeds."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from generators.operator import Operator
+from mluops_cli.checking.finding import ERROR, WARNING, Finding
+from mluops_cli.checking.tensors import records
+from schemas.casefile import CaseFile
+from schemas.proto import enum_names
+from schemas.tensors import TensorRecord
+
+DEFAULT_SEED = 23  # CASE_FORMAT.md
+_BOUNDED = ("UNIFORM", "DISCRETE_UNIFORM")
+
+
+def drawn_inputs(case: CaseFile) -> list[TensorRecord]:
+    """The inputs whose values will be drawn."""
+    return [
+        record for record in case.inputs if record.source == "random_data" and record.elements and not record.absent
+    ]
+
+
+def check_bounds(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
+    """Bounds the right way round, apart, and finite; also of random_data that stored values win over."""
+    for record in records(case):
+        random = record.random
+        if random is None:
+            continue
+        place = f"{record.place}.random_data"
+        word = enum_names("RandomDistribution")[random.distribution]
+        if word not in (*_BOUNDED, "GAUSSIAN"):
+            if record.source == "random_data":
+                yield Finding(ERROR, "distribution", place, f"{word} can't be drawn", "use UNIFORM or GAUSSIAN")
+            continue
+        names = ("mu", "sigma") if word == "GAUSSIAN" else ("lower_bound", "upper_bound")
+        first, second = (_either(random, name) for name in names)
+        if not (math.isfinite(first) and math.isfinite(second)):
+            yield Finding(ERROR, "bounds", place, f"{names[0]} {first:g} and {names[1]} {second:g} are not both finite")
+        elif word == "GAUSSIAN":
+            if second <= 0:
+                yield Finding(WARNING, "bounds", place, f"sigma is {second:g}: every value is mu or none can be drawn")
+        elif first > second:
+            told = f"inverted bounds: lower_bound {first:g} is above upper_bound {second:g}, read as swapped"
+            yield Finding(WARNING, "bounds", place, told, "swap them")
+        elif first == second:
+            told = f"equal bounds: every value is {first:g}, which hides most faults"
+            yield Finding(WARNING, "bounds", place, told, "give a range")
+
+
+def check_seeds(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
+    """Inputs drawn with one seed get equal streams elsewhere."""
+    by_seed: dict[int, list[TensorRecord]] = defaultdict(list)
+    for record in drawn_inputs(case):
+        random = record.random
+        by_seed[random.seed if random.HasField("seed") else DEFAULT_SEED].append(record)
+    for seed, group in by_seed.items():
+        if len(group) > 1:
+            ids = ", ".join(f'"{record.id}"' for record in group)
+            unset = [record for record in group if not record.random.HasField("seed")]
+            default = f" (the default for {len(unset)} of them)" if unset else ""
+            told = f"{len(group)} inputs are drawn with the same seed {seed}{default}: {ids}"
+            yield Finding(
+                WARNING, "seed", str(case.path), told, "give each its own seed; mluops keeps them apart anyway"
+            )
+
+
+def _either(random: Any, name: str) -> float:
+    double = f"{name}_double"
+    return float(getattr(random, double if random.HasField(double) else name))

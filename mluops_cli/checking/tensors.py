@@ -1,0 +1,92 @@
+"""Rules on single tensors: number and range of values, where they come from, how large they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from generators.contract import LARGE
+from generators.operator import Operator
+from mluops_cli.checking.finding import ERROR, NOTE, WARNING, Finding
+from schemas.casefile import CaseFile
+from schemas.errors import InputError, UnavailableError
+from schemas.sidefiles import leads_outside
+from schemas.status import SUCCESS
+from schemas.tensors import TensorRecord
+from schemas.values import inlinable
+from schemas.wire import MAX_MESSAGE
+
+_NEAR: Final = 0.9  # of a limit
+
+
+def records(case: CaseFile) -> tuple[TensorRecord, ...]:
+    """The tensors that are there, inputs first."""
+    return tuple(record for record in (*case.inputs, *case.outputs) if not record.absent)
+
+
+def expects_failure(case: CaseFile) -> bool:
+    """Whether this is a case of ours that an operator has to refuse."""
+    return case.meta is not None and bool(case.meta.expect) and SUCCESS not in case.meta.expect
+
+
+def check_values(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
+    """As many values as elements, each in the dtype's range, in a file that may be read."""
+    for record in records(case):
+        place = str(record.place)
+        if not record.has_values:
+            continue
+        try:
+            if record.source == "path" and leads_outside(record.folder, record.header.path, record.place):
+                raise InputError(f"path {record.header.path!r} leads outside the case file's folder")
+        except InputError as error:
+            yield Finding(ERROR, "path", place, error.message, "move the side file beside the case file")
+            continue
+        try:
+            count = record.value_count()
+            if count != record.span:
+                told = f"{count} values, expected {record.span} for shape {list(record.shape)}"
+                if record.strides is not None:
+                    told += f" with strides {list(record.strides)}"
+                yield Finding(ERROR, "count", place, told, "mend the shape or the values: gen and run refuse it")
+            if record.source != "path" or not inlinable(record.dtype):
+                for _ in record.blocks():
+                    pass
+        except InputError as error:
+            rule = "path" if record.source == "path" else "values"
+            yield Finding(ERROR, rule, place, error.message)
+        except UnavailableError as error:
+            yield Finding(NOTE, "path", place, str(error))
+
+
+def check_sources(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
+    """Which of several sources counts, and forms that are legal but rare."""
+    for record in records(case):
+        place, sources = str(record.place), record.sources
+        if len(sources) > 1:
+            others = ", ".join(sources[1:])
+            yield Finding(NOTE, "sources", place, f"{len(sources)} data sources: {sources[0]} wins over {others}")
+        if not record.elements:
+            yield Finding(NOTE, "empty", place, f"shape {list(record.shape)} has zero elements")
+        if record.strides is not None:
+            told = f"strided: {list(record.shape)} with strides {list(record.strides)} spans {record.span} elements"
+            yield Finding(NOTE, "strides", place, told)
+
+
+def check_sizes(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
+    """Tensors and files near the limits of 32 bits, unless that is what a case of ours is about."""
+    if expects_failure(case):
+        return
+    inline = 0.0
+    for record in records(case):
+        size = record.span * record.dtype.width
+        if record.elements >= LARGE:
+            told = f"{record.elements} elements, 2^31 or more: operators answer NOT_SUPPORTED, no data can be made"
+            yield Finding(WARNING, "size", str(record.place), told)
+        elif size >= _NEAR * LARGE:
+            told = f"{size:.0f} bytes, near or beyond 2 GiB: byte offsets in 32 bits overflow"
+            yield Finding(WARNING, "size", str(record.place), told, "use 64-bit offsets, or a smaller shape")
+        if record.source not in ("path", "random_data", None):
+            inline += size
+    if inline >= _NEAR * MAX_MESSAGE:
+        told = f"{inline:.0f} bytes of values in one message, which ends at {MAX_MESSAGE} bytes"
+        yield Finding(WARNING, "size", str(case.path), told, "mluops convert --inline-limit 64MiB moves them out")

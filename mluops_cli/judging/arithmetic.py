@@ -1,0 +1,186 @@
+"""Arithmetic on one block of both arrays: values widened, exact differences, sums of squares, largest ratios."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any, Final, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+BLOCK: Final = 1 << 16  # elements; fixed, so that figures depend on neither threads nor memory
+ROW: Final = 1 << 13  # a dot product this short stays on one BLAS thread, whatever the library was told
+CAUTION: Final = 1 - 1e-12  # more than rounding can move a ratio
+EPSILON: Final = 1e-9  # keeps a relative error finite where the baseline is zero
+_HALF, _BFLOAT16 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
+# Types whose values float32 holds: all of them, or those below the magnitude that is given.
+_IN_SINGLE: Final = {np.dtype(np.float32): math.inf, _HALF: math.inf, _BFLOAT16: math.inf, np.dtype(np.int32): 2.0**23}
+_CAUTION_SINGLE: Final = 1 - 1e-6
+
+
+class Scratch:
+    """The arrays one thread works in, allocated once: 2.1 MB."""
+
+    def __init__(self, wide: type[np.floating[Any]]) -> None:
+        self.base, self.diff, self.ratio = (np.empty(BLOCK, wide) for _ in range(3))
+        self.single = np.empty((2, BLOCK), np.float32)
+        self.mask = np.empty(BLOCK, np.bool_)
+
+
+_local = threading.local()
+
+
+def scratch_of_thread(wide: type[np.floating[Any]]) -> Scratch:
+    held: dict[Any, Scratch] = _local.__dict__.setdefault("scratch", {})
+    if wide not in held:
+        held[wide] = Scratch(wide)
+    return held[wide]
+
+
+def _finite_half(values: Array) -> bool:
+    return bool(values.view(np.int16).max() < 0x7C00 and values.view(np.uint16).max() < 0xFC00)
+
+
+def _half_to_single(values: Array, out: Array) -> None:
+    """Finite half values into float32, in half the time NumPy takes, which converts them one by one.
+
+    Their bits are shifted into a float32's place: sign extended and masked, they read as the value times 2**-112.
+    """
+    bits = out.view(np.int32)
+    np.copyto(bits, values.view(np.int16))
+    np.left_shift(bits, 13, out=bits)
+    np.bitwise_and(bits, np.int32(-0x70002000), out=bits)
+    np.multiply(out, np.float32(2.0**112), out=out)
+
+
+def widen(values: Array, out: Array, spare: Array) -> None:
+    """Copies real values into float64 or wider; spare is a float64 array that may be overwritten."""
+    if values.dtype == _HALF and _finite_half(values):
+        single = spare.view(np.float32)[: len(values)]
+        _half_to_single(values, single)
+        np.copyto(out, single)
+    else:
+        np.copyto(out, values, casting="unsafe")
+
+
+def _float_differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
+    widen(b, base, spare)
+    widen(m, diff, spare)
+    np.subtract(diff, base, out=diff)
+
+
+def differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
+    """base = b and diff = m - b of real arrays up to a block long, with their signs; spare is scratch."""
+    wide_integer = b.dtype.kind in "iu" and b.dtype.itemsize == 8
+    (_integer_differences if wide_integer else _float_differences)(b, m, base, diff, spare)
+
+
+def _integer_differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
+    """Those of 64-bit integers, exact: the magnitude fits uint64, where subtraction wraps to the right value."""
+    magnitude = spare.view(np.uint64)[: len(b)]
+    less = m < b
+    np.subtract(m.view(np.uint64), b.view(np.uint64), out=magnitude)
+    np.negative(magnitude, out=magnitude, where=less)
+    np.copyto(diff, magnitude)
+    np.negative(diff, out=diff, where=less)
+    np.copyto(base, b)
+
+
+def squares(values: Array) -> Any:
+    """The sum of squares of a block, the same on every run and for every number of BLAS threads."""
+    whole = len(values) // ROW * ROW
+    rest = values[whole:]
+    if not whole:
+        return np.dot(rest, rest)
+    rows = values[:whole]
+    products = np.matmul(rows.reshape(-1, 1, ROW), rows.reshape(-1, ROW, 1))
+    return np.add.reduce(products, axis=None) + np.dot(rest, rest)
+
+
+def _single(values: Array, out: Array) -> Array | None:
+    """The values as float32, exact where they are below _IN_SINGLE; None where they aren't finite."""
+    if values.dtype == np.float32:
+        return values
+    if values.dtype == _HALF:
+        if not _finite_half(values):
+            return None
+        _half_to_single(values, out)
+    elif values.dtype == _BFLOAT16:
+        bits = out.view(np.uint32)
+        np.copyto(bits, values.view(np.uint16))
+        np.left_shift(bits, 16, out=bits)
+    else:
+        np.copyto(out, values, casting="unsafe")
+    return out
+
+
+class Near(NamedTuple):
+    """A block of which most of m is near b: abs(b) and abs(m - b) in float32, the latter not exact at far."""
+
+    base: Array
+    diff: Array
+    largest: float  # difference, as exact
+    far: Array  # positions
+
+
+def near_differences(b: Array, m: Array, scratch: Scratch, limit: float) -> Near | None:
+    """abs(b) and abs(m - b) in half the time that float64 takes; None where this is not the way.
+
+    Where abs(m - b) < abs(b) / 2 a float32 difference is exact (Sterbenz). far holds all other elements, all with
+    abs(m - b) > limit * abs(b), and perhaps some more. None for other dtypes, values that aren't finite, many of those.
+    """
+    below, size = _IN_SINGLE.get(b.dtype), len(b)
+    if below is None or b.dtype != m.dtype:
+        return None
+    x, y = _single(b, scratch.single[0, :size]), _single(m, scratch.single[1, :size])
+    if x is None or y is None:
+        return None
+    singles, mask = scratch.ratio.view(np.float32), scratch.mask[:size]
+    diff, base, bound = singles[:size], singles[BLOCK : BLOCK + size], scratch.single[0, :size]
+    np.abs(np.subtract(y, x, out=diff), out=diff)
+    np.abs(x, out=base)
+    largest = np.maximum.reduce(diff)
+    if not largest < below or (below < math.inf and not np.maximum.reduce(base) < below):
+        return None
+    np.multiply(base, np.float32(min(limit, 0.5) * _CAUTION_SINGLE), out=bound)
+    number = np.count_nonzero(np.greater(diff, bound, out=mask))
+    if number > size // 16:
+        return None
+    return Near(base, diff, float(largest), np.flatnonzero(mask) if number else _NOWHERE)
+
+
+_NOWHERE: Final = np.empty(0, np.intp)
+
+
+def largest_ratio(base: Array, diff: Array, best: Any, floor: float, ratio: Array, mask: Array) -> Any:
+    """The largest r of diff3 in a block, or best where none is larger; floor below 0 means diff3_1.
+
+    Dividing everything costs twice what finding the few elements that may exceed the best so far does.
+    """
+    np.multiply(base, best * CAUTION, out=ratio)
+    candidates = np.count_nonzero(np.greater(diff, ratio, out=mask))
+    if not candidates:
+        return best
+    if candidates < len(base) // 16:
+        base, diff = base[mask], diff[mask]
+        ratio, mask = np.empty_like(base), np.empty(len(base), np.bool_)
+    return max(best, ratios(base, diff, floor, ratio, mask))
+
+
+def ratios(base: Array, diff: Array, floor: float, ratio: Array, mask: Array) -> Any:
+    """The largest r of diff3, at least one element; floor below 0 means diff3_1. ratio and mask are scratch."""
+    # diff3_1 leaves zeros out: over Inf they come to 0.
+    np.add(base, EPSILON if floor >= 0 else 0, out=ratio)
+    if np.less_equal(base, max(floor, 0), out=mask).any():
+        np.copyto(ratio, 1 if floor >= 0 else np.inf, where=mask)
+    return np.maximum.reduce(np.divide(diff, ratio, out=ratio))
+
+
+def agreeing(b: Array, m: Array, loose: bool) -> Array:
+    """Where two float arrays are equal, any NaN equal to any NaN; loose: and all NaN and Inf equal to each other."""
+    same: Array = ~np.isfinite(b) & ~np.isfinite(m) if loose else np.isnan(b) & np.isnan(m)
+    same |= b == m
+    return same

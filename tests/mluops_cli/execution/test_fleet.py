@@ -1,0 +1,245 @@
+"""Runs on a Dask fleet: a LocalCluster, and two `dask worker` processes of which one is killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from mluops_cli.execution import fleet
+from mluops_cli.execution.fleet import parse_resource
+from schemas.errors import InputError
+
+from .conftest import PLUGIN, SUITE, TEN, TEN_WORDS, write_psamask, write_ten
+
+RIGHT = f"python:{PLUGIN}:right"
+SLOW = f"python:{PLUGIN}:slow"
+# Dask warns and leaves sockets to the collector; what it does with its own is not ours to judge.
+pytestmark = pytest.mark.filterwarnings("default")
+cluster = pytest.mark.cluster
+
+
+def left_behind() -> list[list[str]]:
+    """What the case `endless` starts."""
+    return [
+        each.info["cmdline"] for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "987"]
+    ]
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[str]:
+    """The address of a cluster of two workers, one card each."""
+    distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'mluops[cluster]'")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, resources={"MLU": 1}, dashboard_address=None, scheduler_port=0
+    ) as running:
+        yield running.scheduler_address
+
+
+class Dask:
+    """A scheduler and workers as processes of their own; a worker without nanny is one process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "scheduler.json"
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, workers: dict[str, str]) -> None:
+        """workers: name -> the resource it has one of."""
+        self._start("scheduler", "scheduler", "--scheduler-file", str(self.file), "--port", "0", "--no-dashboard")
+        wait_until(self.file.exists, 60)
+        self.address = str(json.loads(self.file.read_text())["address"])
+        for name, resource in workers.items():
+            options = ("--nthreads", "1", "--no-nanny", "--resources", f"{resource}=1", "--no-dashboard")
+            local = ("--local-directory", str(self.folder / name))
+            self._start(name, "worker", self.address, "--name", name, *options, *local)
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False, timeout=30) as client:
+            client.wait_for_workers(len(workers), timeout=60)
+
+    def _start(self, name: str, what: str, *options: str) -> None:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{what}", *options]
+        with (self.folder / f"{name}.log").open("wb") as log:
+            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def close(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
+    """Workers for the tests below: two with an MLU, and one each with a resource of its own."""
+    pytest.importorskip("distributed", reason="needs Dask: pip install 'mluops[cluster]'")
+    running = Dask(tmp_path_factory.mktemp("dask"))
+    try:
+        running.start({"steady": "MLU", "doomed": "MLU", "last": "LAST", "polite": "POLITE"})
+        yield running
+    finally:
+        running.close()
+        shutil.rmtree(running.folder, ignore_errors=True)
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+@cluster
+def test_ten_ill_behaved_cases(local: str, tmp_path: Path, run: Any) -> None:
+    write_ten(tmp_path / "cases")
+    options = ("--scheduler", local, "--resource", "MLU=1", "--timeout", "3", "--memory", "400MiB")
+    ran = run(tmp_path / "cases", "--impl", f"python:{PLUGIN}:everything", *options, "--junit", tmp_path / "j.xml")
+    assert ran.code == 1
+    assert ran.statuses == TEN_WORDS
+    for way, (_, reason) in TEN.items():
+        assert reason in ran.records[f"{SUITE}/{way}"]["reason"]
+        assert ran.records[f"{SUITE}/{way}"]["worker"] in ("0", "1")
+        assert ran.records[f"{SUITE}/{way}"]["repro"].startswith("mluops run ")
+    assert ran.records[f"{SUITE}/segfault"]["printed"].startswith("about to fall\n")
+    assert (tmp_path / "j.xml").read_text().count("<testcase") == len(TEN)
+    assert "finished by worker: 0 " in ran.out
+    assert left_behind() == []
+
+
+@cluster
+def test_problems_are_told_at_once(local: str, tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "one")
+    start = time.monotonic()
+    ran = run(tmp_path / "cases", "--impl", RIGHT, "--scheduler", local, "--resource", "GPU=1")
+    assert ran.code == 2
+    assert ran.err == "--resource GPU=1: no worker has it; the 2 workers have MLU=1\n"
+    ran = run(tmp_path / "cases", "--impl", RIGHT, "--scheduler", local, "--resource", "MLU=2")
+    assert (ran.code, "no worker has it" in ran.err) == (2, True)
+    ran = run(tmp_path / "cases", "--impl", f"python:{PLUGIN}:rigt", "--scheduler", local, "--resource", "MLU=1")
+    assert ran.code == 2
+    assert "has no 'rigt': did you mean 'right'?" in ran.err
+    assert time.monotonic() - start < 20
+    assert ran.records == {}
+
+
+@cluster
+def test_a_relative_implementation_is_found_from_here(
+    local: str, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_psamask(tmp_path / "cases", "one")
+    (tmp_path / "impl.py").write_text("def f(op, inputs, outputs, params):\n    return 'NOT_SUPPORTED'\n")
+    monkeypatch.chdir(tmp_path)
+    ran = run("cases", "--impl", "python:impl.py:f", "--scheduler", local, "--resource", "MLU=1")
+    assert set(ran.statuses.values()) == {"skip"}
+    (record,) = ran.records.values()
+    assert record["file"] == "cases/one.pb"
+
+
+@cluster
+def test_a_worker_that_is_killed(dask: Dask, tmp_path: Path, run: Any) -> None:
+    for number in range(24):
+        write_psamask(tmp_path / "cases", f"case{number}", seed=number)
+
+    def kill() -> None:
+        wait_until(lambda: '"worker": "doomed"' in read(tmp_path / "out" / "results.jsonl"))
+        dask.processes["doomed"].kill()
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    ran = run(tmp_path / "cases", "--impl", SLOW, "--scheduler", dask.address, "--resource", "MLU=1")
+    thread.join()
+    # Nothing is lost, nothing run twice (the fixture looks), and what was being run is said.
+    assert len(ran.records) == 24
+    crashed = [record for record in ran.records.values() if record["status"] == "crash"]
+    assert len(crashed) <= 1
+    assert "worker doomed is lost" in ran.out
+    for record in crashed:
+        assert record["worker"] == "doomed"
+        assert record["reason"].startswith("worker doomed of the fleet was lost in the middle of the case")
+    assert list(ran.statuses.values()).count("pass") == 24 - len(crashed)
+    assert ran.code == (1 if crashed else 0)
+    assert {record["worker"] for record in ran.records.values()} == {"steady", "doomed"}
+
+
+@cluster
+def test_the_last_worker_is_killed_and_none_comes(
+    dask: Dask, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "_REPLACEMENT", 1.0)
+    for number in range(12):
+        write_psamask(tmp_path / "cases", f"case{number}", seed=number)
+    (tmp_path / "impl.py").write_text(
+        "import pathlib, time\n"
+        "def f(op, inputs, outputs, params):\n"
+        "    pathlib.Path(__file__).with_name('begun').touch()\n"
+        "    time.sleep(600)\n"
+    )
+
+    def kill() -> None:
+        wait_until((tmp_path / "begun").exists)
+        time.sleep(1.0)
+        dask.processes["last"].kill()
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    impl = f"python:{tmp_path / 'impl.py'}:f"
+    ran = run(tmp_path / "cases", "--impl", impl, "--scheduler", dask.address, "--resource", "LAST=1")
+    thread.join()
+    assert ran.code == 3
+    assert len(ran.records) == 12
+    words = list(ran.statuses.values())
+    assert words.count("crash") == 1
+    assert words.count("error") == 11
+    errors = [record for record in ran.records.values() if record["status"] == "error"]
+    assert all("no worker of the fleet is left and none came" in record["reason"] for record in errors)
+
+
+@cluster
+def test_ctrl_c_on_a_fleet(dask: Dask, tmp_path: Path) -> None:
+    for number in range(60):
+        write_psamask(tmp_path / "cases", f"case{number}", seed=number)
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "mluops_cli", "run", str(tmp_path / "cases"), "--impl", SLOW, "--out", str(out)]
+    with (tmp_path / "said").open("wb") as said:
+        fleet_options = ("--scheduler", dask.address, "--resource", "POLITE=1")
+        process = subprocess.Popen([*command, *fleet_options], stdout=said, stderr=said)
+    try:
+        wait_until(lambda: read(out / "results.jsonl"))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+    finally:
+        process.kill()
+        process.wait()
+    worker = psutil.Process(dask.processes["polite"].pid)
+    wait_until(lambda: not [each for each in worker.children(True) if "spawn_main" in " ".join(each.cmdline())])
+
+
+def test_no_scheduler_answers(tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_psamask(tmp_path / "cases", "one")
+    monkeypatch.setattr(fleet, "_CONNECT", 0.5)
+    ran = run(tmp_path / "cases", "--impl", RIGHT, "--scheduler", "tcp://127.0.0.1:9")
+    assert ran.code == 3
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in ran.err or "mluops[cluster]" in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_resources() -> None:
+    assert parse_resource(None) == {}
+    assert parse_resource("MLU=1") == {"MLU": 1.0}
+    for text in ("MLU", "=1", "MLU=0", "MLU=x", "MLU=-1"):
+        with pytest.raises(InputError, match="expected NAME=NUMBER"):
+            parse_resource(text)

@@ -1,0 +1,287 @@
+"""`capi` against a stand-in for the vendor library and its runtime, compiled here (tests/standin)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from generators.operator import operators
+from mluops_cli.implementations.base import Call, CannotShow, OutOfBounds
+from mluops_cli.implementations.capi import CApi, tables
+from mluops_cli.implementations.registry import implementation_named
+from schemas.descriptor import Descriptor
+from schemas.errors import InputError, UnavailableError
+from schemas.status import STATUS_NUMBERS
+from tests.conftest import PROJECT
+from tests.mluops_cli.execution.conftest import write_psamask
+from tests.mluops_cli.implementations.calls import (
+    check_hand_values,
+    get_indice_pairs,
+    masked_im2col,
+    psamask,
+    voxel_pooling,
+)
+
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+SOURCES = PROJECT / "tests" / "standin"
+FLAGS = ("-std=c11", "-D_POSIX_C_SOURCE=200809L", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
+
+
+def build(folder: Path, name: str, source: Path) -> Path:
+    if COMPILER is None:
+        pytest.skip("needs a C compiler")
+    library = folder / name
+    subprocess.run([COMPILER, *FLAGS, "-o", str(library), str(source), "-lm"], check=True)
+    return library
+
+
+@pytest.fixture(scope="session")
+def standin(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The options that name the stand-in."""
+    folder = tmp_path_factory.mktemp("standin")
+    runtime = build(folder, "libcnrt.so", SOURCES / "cnrt.c")
+    return f"library={build(folder, 'libmluops.so', SOURCES / 'mluop.c')},runtime={runtime}"
+
+
+@pytest.fixture(autouse=True)
+def _no_switches(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("STANDIN_FAULT", "STANDIN_STATUS", "STANDIN_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_hand_values(standin: str) -> None:
+    check_hand_values(CApi(standin).call)
+
+
+def test_the_small_suites_pass(standin: str, suites: Path, run: Callable[..., Any]) -> None:
+    ran = run(suites, "--impl", f"capi:{standin}", "-j", "1")
+    assert ran.code == 0
+    assert {record["op"] for record in ran.records.values() if record["status"] == "pass"} == set(tables.OPERATORS)
+    # A dim that the C interface's int can't hold is all that can't be shown.
+    assert set(ran.statuses.values()) <= {"pass", "empty", "skip"}
+    assert all("can't hold" in record["reason"] for record in ran.records.values() if record["status"] == "skip")
+    faults = [case for case in ran.records if "_null_" in case or "_workspace_" in case]
+    assert len(faults) > 50
+    assert {ran.statuses[case] for case in faults} == {"pass"}
+
+
+def test_the_tables_name_what_the_contracts_have() -> None:
+    assert set(tables.OPERATORS) == set(operators())
+    for op, function in tables.OPERATORS.items():
+        contract = operators()[op].contract
+        words = function.arguments.split()
+        assert [word for word in words if word in contract.tensors] != []
+        for name in contract.tensors:
+            assert words.index(name) == words.index(f"{name}_desc") + 1
+        assert ("workspace" in words) == contract.workspace == (function.size is not None)
+
+
+def test_device_time_and_workspace(standin: str) -> None:
+    outcome = CApi(standin).call(masked_im2col())
+    assert outcome.latency_us is not None
+    assert 0 < outcome.latency_us < 1e6
+    assert outcome.workspace_bytes == (9 + 8) * 4
+    assert CApi(standin).call(psamask()).workspace_bytes is None
+
+
+# ---- faults are shown really ----
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        psamask(faults=("null_handle",)),
+        psamask(faults=("null_descriptor:y",), descriptors={"y": None}),
+        masked_im2col(faults=("workspace:null",)),
+        masked_im2col(faults=("workspace:short",)),
+        masked_im2col(faults=("null_workspace_size",)),
+        psamask(2),
+    ],
+)
+def test_what_is_wrong_is_answered(call: Call, standin: str) -> None:
+    assert CApi(standin).call(call).status == "BAD_PARAM"
+
+
+def test_null_pointers_and_too_large_tensors(standin: str) -> None:
+    call = psamask(faults=("null_pointer:x",))
+    null = Call(call.op, {"x": None}, call.outputs, call.params, call.descriptors, call.faults)
+    assert CApi(standin).call(null).status == "BAD_PARAM"
+    dims = {"x": (1, 40000, 40000, 3), "y": (1, 40000, 40000, 40000 * 40000)}
+    described = {name: Descriptor("NHWC", "float", each) for name, each in dims.items()}
+    large = Call(call.op, {"x": None}, {"y": None}, call.params, described)
+    assert CApi(standin).call(large).status == "NOT_SUPPORTED"
+
+
+def test_strides_are_told(standin: str) -> None:
+    call = psamask()
+    memory = np.arange(12, dtype=np.float32)
+    strided = np.lib.stride_tricks.as_strided(memory, (1, 1, 2, 3), (48, 48, 24, 8), writeable=False)
+    described = {**call.descriptors, "x": Descriptor("NHWC", "float", (1, 1, 2, 3), (12, 12, 6, 2))}
+    assert (
+        CApi(standin).call(Call(call.op, {"x": strided}, call.outputs, call.params, described)).status
+        == "NOT_SUPPORTED"
+    )
+
+
+def test_a_workspace_size_that_is_taken_for_good_is_told(standin: str, tmp_path: Path) -> None:
+    source = tmp_path / "careless.c"
+    careless = (SOURCES / "mluop.c").read_text().replace("!data_col || !size ||", "!data_col ||")
+    careless = careless.replace("    *size = bytes(feature) + bytes(data_col);", "    if (size) *size = 1;")
+    source.write_text(careless.replace('"standin.h"', f'"{SOURCES / "standin.h"}"'))
+    runtime = standin.partition(",")[2]
+    options = f"library={build(tmp_path, 'libcareless.so', source)},{runtime}"
+    assert CApi(options).call(masked_im2col(faults=("null_workspace_size",))).status == "SUCCESS"
+    # What it asks for is not what it needs.
+    assert CApi(options).call(masked_im2col()).status == "BAD_PARAM"
+
+
+@pytest.mark.parametrize(
+    ("described", "reason"),
+    [
+        (Descriptor("NHWC", "complex_double", (1, 1, 2, 3)), "no dtype complex_double"),
+        (Descriptor("NHWC", "float", (1, 1, 2, 2**31)), "can't hold all of"),
+    ],
+)
+def test_what_the_interface_lacks_is_a_skip(described: Descriptor, reason: str, standin: str) -> None:
+    with pytest.raises(CannotShow, match=reason):
+        CApi(standin).call(psamask(descriptors={"x": described}))
+
+
+def test_operators_without_a_signature_or_a_function_are_skips(standin: str, tmp_path: Path) -> None:
+    with pytest.raises(CannotShow, match="no signature is known for operator abs"):
+        CApi(standin).call(Call("abs", {}, {}, {}, {}))
+    source = tmp_path / "smaller.c"
+    text = (SOURCES / "mluop.c").read_text().replace("mluOpPsamaskForward", "mluOpOther")
+    source.write_text(text.replace('"standin.h"', f'"{SOURCES / "standin.h"}"'))
+    library = build(tmp_path, "libsmaller.so", source)
+    implementation = CApi(f"library={library},{standin.partition(',')[2]}")
+    with pytest.raises(CannotShow, match="has no function mluOpPsamaskForward"):
+        implementation.call(psamask())
+
+
+def test_counts_left_as_they_were_are_noted_and_taken_for_0(standin: str, capfd: pytest.CaptureFixture[str]) -> None:
+    call = get_indice_pairs()
+    outputs = {
+        "out_indices": np.zeros((0, 4), np.int32),
+        "indice_pairs": np.zeros((3, 2, 0), np.int32),
+        "indice_num": np.full(3, 77, np.int32),
+    }
+    inputs = {"indices": np.zeros((0, 4), np.int32)}
+    described = {name: Descriptor("ARRAY", "int32", each.shape) for name, each in {**inputs, **outputs}.items()}
+    outcome = CApi(standin).call(Call(call.op, inputs, outputs, call.params, described))
+    assert (outcome.status, outcome.scalars) == ("SUCCESS", {"num_act_out": 0})
+    assert outputs["indice_num"].tolist() == [0, 0, 0]
+    assert "indice_num is left as it was" in capfd.readouterr().err
+
+
+# ---- the stand-in's switches ----
+
+
+@pytest.mark.parametrize("status", sorted(set(STATUS_NUMBERS) - {"SUCCESS"}))
+def test_every_status_is_passed_on(status: str, standin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN_STATUS", str(STATUS_NUMBERS[status]))
+    assert CApi(standin).call(psamask()).status == status
+    assert CApi(standin).call(voxel_pooling()).status == status
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "said"),
+    [
+        ("malloc", "ALLOC_FAILED", "cnrtMalloc returned 632003"),
+        ("sync", "EXECUTION_FAILED", "cnrtQueueSync returned"),
+        ("memcpy", "EXECUTION_FAILED", "cnrtMemcpy returned"),
+    ],
+)
+def test_errors_of_the_device_are_statuses(
+    fault: str, status: str, said: str, standin: str, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    x = np.zeros((1, 1, 1024, 1024), np.float32)
+    outputs = {"y": np.zeros((1, 1, 1024, 1024), np.float32)}
+    described = {name: Descriptor("NHWC", "float", (1, 1, 1024, 1024)) for name in "xy"}
+    params = {"psa_type": 0, "h_mask": 1, "w_mask": 1024}
+    implementation = CApi(standin)
+    monkeypatch.setenv("STANDIN_FAULT", fault)
+    assert implementation.call(Call("psamask_forward", {"x": x}, outputs, params, described)).status == status
+    assert said in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "reason"),
+    [
+        ("wrong", "fail", "diff3"),
+        ("silent", "fail", "diff3"),
+        ("overrun", "fail", "y: written out of bounds, 0 bytes behind the end"),
+        ("input", "fail", "input x was changed"),
+        ("crash", "crash", "signal 11"),
+        ("nostatus", "error", "returned 99, which is no status"),
+    ],
+)
+def test_faults_of_the_library_are_found(
+    fault: str, status: str, reason: str, standin: str, run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    case = write_psamask(tmp_path / "cases", "case")
+    monkeypatch.setenv("STANDIN_FAULT", fault)
+    ran = run(case, "--impl", f"capi:{standin}")
+    (record,) = ran.records.values()
+    assert record["status"] == status
+    assert reason in record["reason"]
+    assert ran.code == 1
+
+
+def test_an_overrun_is_found_in_every_output(standin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN_FAULT", "overrun")
+    with pytest.raises(OutOfBounds, match="pos_memo: written out of bounds"):
+        CApi(standin).call(voxel_pooling())
+
+
+# ---- what the machine lacks ----
+
+
+def test_missing_libraries_are_one_line_and_exit_code_3(standin: str, run: Callable[..., Any], tmp_path: Path) -> None:
+    case = write_psamask(tmp_path / "cases", "case")
+    ran = run(case, "--impl", "capi:runtime=libno_such_runtime.so")
+    assert ran.code == 3
+    assert "capi: can't load libno_such_runtime.so" in ran.err
+    assert "Traceback" not in ran.err
+    runtime = standin.partition(",")[2]
+    with pytest.raises(UnavailableError, match=r"can't load libno_such_library.so"):
+        CApi(f"library=libno_such_library.so,{runtime}")
+
+
+def test_missing_functions_are_one_line(standin: str) -> None:
+    library, _, runtime = standin.partition(",")
+    library, runtime = library.partition("=")[2], runtime.partition("=")[2]
+    with pytest.raises(UnavailableError, match=r"libmluops.so has no function cnrtGetDeviceCount"):
+        CApi(f"library={library},runtime={library}")
+    with pytest.raises(UnavailableError, match=r"libcnrt.so has no function mluOpCreate"):
+        CApi(f"library={runtime},runtime={runtime}")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ("device=1", UnavailableError, "no device 1"),
+        ("device=first", InputError, "device is 'first', expected a number from 0"),
+        ("libary=x", InputError, "capi has no option 'libary': did you mean 'library'"),
+    ],
+)
+def test_wrong_options(options: str, error: type[Exception], message: str, standin: str) -> None:
+    with pytest.raises(error) as raised:
+        implementation_named(f"capi:{standin},{options}")
+    assert message in str(raised.value)
+
+
+def test_no_device_and_no_handle(standin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN_DEVICES", "0")
+    with pytest.raises(UnavailableError, match=r"no device 0, .* finds 0"):
+        CApi(standin)
+    monkeypatch.setenv("STANDIN_DEVICES", "1")
+    monkeypatch.setenv("STANDIN_FAULT", "create")
+    with pytest.raises(UnavailableError, match=r"mluOpCreate returned 5 \(ARCH_MISMATCH\)"):
+        CApi(standin)

@@ -1,0 +1,359 @@
+"""`exec:` with the shipped examples, with small scripts that end in every way, and the state they leave behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from mluops_cli.implementations.base import Call, CannotShow, Crashed, OutOfBounds
+from mluops_cli.implementations.exec import Exec, room
+from mluops_cli.implementations.registry import implementation_named
+from schemas import proto
+from schemas.casefile import read_case
+from schemas.descriptor import Descriptor
+from schemas.errors import InputError, UnavailableError
+from tests.conftest import PROJECT
+from tests.mluops_cli.execution.conftest import write_psamask
+from tests.mluops_cli.implementations.calls import make_call, psamask
+
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+EXAMPLE = PROJECT / "examples" / "exec_python" / "psamask.py"
+
+# A program on case files: psamask of the written call (COLLECT, 2x3 feature, 3x3 mask) by this project's readers.
+FILES = """
+import sys
+from pathlib import Path
+import numpy as np
+from schemas.casefile import read_case, write_case
+with read_case(Path(sys.argv[1])) as case:
+    assert case.node.psamask_forward_param.h_mask == 3
+    x = case.inputs[0].array().reshape(2, 3, 3, 3)
+    y = np.zeros((2, 3, 2, 3), np.float32)
+    for h, w, p, q in np.ndindex(2, 3, 3, 3):
+        if 0 <= p + h - 1 < 2 and 0 <= q + w - 1 < 3:
+            y[h, w, p + h - 1, q + w - 1] = x[h, w, p, q]
+    write_case(Path(sys.argv[2]), case.node, [None], [y.reshape(1, 2, 3, 6)])
+"""
+
+# A program that aborts in one of two cases, and one that starts another and never ends.
+SOMETIMES = """
+import os, runpy, sys
+if "h_mask 1 1" in open(sys.argv[1] + "/case.txt").read():
+    print("ouch", flush=True)
+    os.abort()
+runpy.run_path(EXAMPLE, run_name="__main__")
+"""
+ENDLESS = """
+import os, subprocess, time
+started = subprocess.Popen(["sleep", "600"])
+open(NOTED, "w").write(f"{os.getpid()} {started.pid}")
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], str]:
+    """A command that runs this Python source with what follows it."""
+
+    def write(source: str) -> str:
+        path = tmp_path / f"program_{len(list(tmp_path.iterdir()))}.py"
+        path.write_text(source)
+        return f"{sys.executable} {path}"
+
+    return write
+
+
+def rooms() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("*mluops-exec-*"))
+
+
+@pytest.fixture(autouse=True)
+def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rooms of other runs on this machine are none of our business."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+
+# ---- the examples ----
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+def test_the_c_example_passes_its_suites(suites: Path, run: Callable[..., Any], tmp_path: Path) -> None:
+    program, source = tmp_path / "voxel_pooling", PROJECT / "examples" / "exec_c" / "voxel_pooling.c"
+    options = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([str(COMPILER), *options, "-o", str(program), str(source)], check=True)
+    ran = run(suites / "voxel_pooling_forward", "--impl", f"exec:{program} {{dir}}", "-j", "1")
+    assert ran.code == 0
+    skips = {case.rpartition("/")[2] for case, status in ran.statuses.items() if status == "skip"}
+    assert all(name.endswith("_null_handle") for name in skips)
+    assert sum(status == "pass" for status in ran.statuses.values()) > 60
+    assert not rooms()
+
+
+def test_the_python_example_passes(suites: Path, run: Callable[..., Any]) -> None:
+    command = f"exec:{sys.executable} {EXAMPLE} {{dir}}"
+    ran = run(suites / "psamask_forward", "--suite", "demo", "--impl", command, "-j", "1")
+    assert ran.code == 0
+    assert set(ran.statuses.values()) == {"pass", "empty"}
+    timed = [record["latency_us"] for record in ran.records.values() if record["operator_status"] == "SUCCESS"]
+    assert timed
+    assert all(timed)
+
+
+def test_hand_values_through_the_folder() -> None:
+    for psa_type, expected in ((0, [[2, 3], [4, 5]]), (1, [[2, 4], [3, 5]])):
+        call = psamask(psa_type)
+        assert Exec(f"{sys.executable} {EXAMPLE} {{dir}}").call(call).status == "SUCCESS"
+        assert call.outputs["y"].reshape(2, 2).tolist() == expected  # type: ignore[union-attr]
+
+
+# ---- what stands in the folder ----
+
+
+def test_the_tables_and_raw_files(script: Callable[[str], str], tmp_path: Path) -> None:
+    call = psamask(descriptors={"y": None})
+    strided = np.lib.stride_tricks.as_strided(np.arange(8, dtype=np.float32), (2, 2), (16, 8), writeable=False)
+    large = Descriptor("ARRAY", "half", (65536, 65536))
+    described = {**call.descriptors, "s": Descriptor("ARRAY", "float", (2, 2), (4, 2)), "l": large}
+    inputs = {**call.inputs, "s": strided, "l": None}
+    params = {**call.params, "pad": [1, -2], "scale": 0.5, "nested": {"n": 3, "word": "text"}}
+    command = script(f"import shutil, sys; shutil.copytree(sys.argv[1], {str(tmp_path / 'seen')!r})")
+    assert Exec(f"{command} {{dir}}").call(Call(call.op, inputs, call.outputs, params, described)).status == "SUCCESS"
+    seen = tmp_path / "seen"
+    assert (seen / "case.txt").read_text().splitlines() == [
+        "psamask_forward", "psa_type 1 0", "h_mask 1 1", "w_mask 1 3", "pad 2 1 -2", "scale 1 0.5", "nested.n 1 3",
+    ]  # fmt: skip
+    assert (seen / "tensors.txt").read_text().splitlines() == [
+        "input x float NHWC 4 1 1 2 3 6 6 3 1 in0.bin",
+        "input s float ARRAY 2 2 2 4 2 in1.bin",
+        "input l half ARRAY 2 65536 65536 65536 1 -",
+        "output y null null 0 out0.bin",
+    ]
+    assert np.fromfile(seen / "in0.bin", "<f4").tolist() == [1, 2, 3, 4, 5, 6]
+    assert np.fromfile(seen / "in1.bin", "<f4").tolist() == [0, 1, 2, 3, 4, 5, 6]  # gaps included, from first to last
+    assert np.fromfile(seen / "out0.bin", "<f4").tolist() == [77] * 4  # what the caller filled it with
+
+
+def test_results_are_told(script: Callable[[str], str]) -> None:
+    text = "latency_us 12.5\\n\\nworkspace_bytes 64\\nnum_act_out 7\\n"
+    command = script(f"import sys; open(sys.argv[1] + '/results.txt', 'w').write('{text}')")
+    outcome = Exec(f"{command} {{dir}}").call(psamask())
+    assert (outcome.latency_us, outcome.workspace_bytes, outcome.scalars) == (12.5, 64, {"num_act_out": 7})
+    command = script("import sys; open(sys.argv[1] + '/results.txt', 'w').write('latency_us fast')")
+    with pytest.raises(ValueError, match=r"results.txt line 1 is 'latency_us fast'"):
+        Exec(f"{command} {{dir}}").call(psamask())
+
+
+def test_an_output_of_another_size_fails(script: Callable[[str], str]) -> None:
+    for change in ("open(f, 'ab').write(b'x')", "open(f, 'wb')", "__import__('os').remove(f)"):
+        command = script(f"import sys; f = sys.argv[1] + '/out0.bin'; {change}")
+        with pytest.raises(OutOfBounds, match=r"output y: its file has \d+ bytes after the run, expected 16"):
+            Exec(f"{command} {{dir}}").call(psamask())
+        assert not rooms()
+
+
+def test_a_program_that_writes_nothing_fails(
+    script: Callable[[str], str], run: Callable[..., Any], tmp_path: Path
+) -> None:
+    case = write_psamask(tmp_path / "cases", "case")
+    ran = run(case, "--impl", f"exec:{script('')} {{dir}}")
+    assert list(ran.statuses.values()) == ["fail"]
+
+
+# ---- how it ends ----
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [(0, "SUCCESS"), (67, "BAD_PARAM"), (71, "NOT_SUPPORTED"), (72, "NUMERICAL_OVERFLOW")]
+)
+def test_exit_codes_are_statuses(code: int, status: str, script: Callable[[str], str]) -> None:
+    assert Exec(f"{script(f'raise SystemExit({code})')} {{dir}}").call(psamask()).status == status
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raise SystemExit(1)", "ended with exit code 1: expected 0 or 64"),
+        ("raise SystemExit(73)", "ended with exit code 73"),
+        ("raise SystemExit(139)", r"exit code 139, signal 11 \(SIGSEGV\) of what it ran"),
+        ("import os; os.abort()", r"died of signal 6 \(SIGABRT\)"),
+        ("import os; os.kill(os.getpid(), 11)", r"died of signal 11 \(SIGSEGV\)"),
+    ],
+)
+def test_any_other_end_is_a_crash(source: str, reason: str, script: Callable[[str], str]) -> None:
+    with pytest.raises(Crashed, match=reason):
+        Exec(f"{script(source)} {{dir}}").call(psamask())
+
+
+def test_a_crash_is_the_case_s_and_the_run_goes_on(
+    script: Callable[[str], str], run: Callable[..., Any], tmp_path: Path
+) -> None:
+    for h_mask in (1, 3):
+        write_psamask(tmp_path / "cases", f"case_{h_mask}", h_mask)
+    command = script(f"EXAMPLE = {str(EXAMPLE)!r}{SOMETIMES}")
+    ran = run(tmp_path / "cases", "--impl", f"exec:{command} {{dir}}", "-j", "1")
+    assert ran.code == 1
+    crash, passed = (ran.records[f"psamask_forward/general/case_{h_mask}"] for h_mask in (1, 3))
+    assert (crash["status"], passed["status"]) == ("crash", "pass")
+    assert "SIGABRT" in crash["reason"]
+    assert "ouch" in crash["printed"]
+
+
+def test_a_timeout_ends_all_it_started_and_its_folder_goes(
+    script: Callable[[str], str], run: Callable[..., Any], tmp_path: Path
+) -> None:
+    case = write_psamask(tmp_path / "cases", "case")
+    noted = tmp_path / "pids"
+    command = script(f"NOTED = {str(noted)!r}{ENDLESS}")
+    ran = run(case, "--impl", f"exec:{command} {{dir}}", "--timeout", "3")
+    assert list(ran.statuses.values()) == ["timeout"]
+    deadline = time.monotonic() + 5
+    pids = [int(word) for word in noted.read_text().split()]
+    while any(map(running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(running, pids))
+    Exec("true {dir}")  # the next one to be made sweeps
+    assert not rooms()
+
+
+def running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_sweeping_leaves_alone_what_is_in_use() -> None:
+    with room.make_room() as used:
+        room.sweep()
+        assert used.is_dir()
+    assert not rooms()
+
+
+# ---- case files ----
+
+
+def test_case_files(script: Callable[[str], str], run: Callable[..., Any], tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(PROJECT))
+    case = write_psamask(tmp_path / "cases", "case")
+    ran = run(case, "--impl", f"exec:{script(FILES)} {{case}} {{out}}")
+    assert list(ran.statuses.values()) == ["pass"]
+
+
+def test_an_answer_in_text_format(script: Callable[[str], str], tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(PROJECT))
+    path = write_psamask(tmp_path / "cases", "case")
+    call = psamask()
+    inputs = {"x": np.arange(1, 55, dtype=np.float32).reshape(1, 2, 3, 9)}
+    outputs = {"y": np.full((1, 2, 3, 6), 77, np.float32)}
+    made = Call(call.op, inputs, outputs, call.params, call.descriptors, file=path)
+    assert Exec(f"{script(FILES)} {{case}} {{out}}.prototxt").call(made).status == "SUCCESS"
+    # Position (0, 0): cells (0, 0), (0, 1), (1, 0), (1, 1) are mask cells 4, 5, 7, 8 of 1..9.
+    assert outputs["y"][0, 0, 0].tolist() == [5, 6, 0, 8, 9, 0]
+
+
+def test_a_case_file_tells_no_answers(
+    script: Callable[[str], str], run: Callable[..., Any], cli: Any, tmp_path: Path
+) -> None:
+    made = cli("gen", "psamask_forward", "--suite", "demo", "--out", tmp_path / "cases")
+    assert made.code == 0
+    kept = tmp_path / "kept.pb"
+    command = script(f"import shutil, sys; [shutil.copy(sys.argv[1], t) for t in (sys.argv[2], {str(kept)!r})]")
+    case = tmp_path / "cases" / "psamask_forward" / "demo" / "square_collect.pb"
+    with read_case(case) as original:
+        assert original.outputs[0].has_values
+    ran = run(case, "--impl", f"exec:{command} {{case}} {{out}}")
+    assert "pass" not in ran.statuses.values()
+    with read_case(kept) as told:
+        assert told.inputs[0].has_values
+        assert not told.outputs[0].has_values
+        meta = proto.get_meta(told.node)
+    assert meta.name
+    assert [*meta.expect, *meta.origins, *meta.tags, *meta.withheld] == []
+
+
+def test_case_files_that_are_not_what_was_asked_for(script: Callable[[str], str], tmp_path: Path) -> None:
+    call = make_call("psamask_forward", dict(psamask().inputs), dict(psamask().outputs), {}, "NHWC")
+    path = write_psamask(tmp_path, "case")
+    call = Call(call.op, {"x": np.ones((1, 2, 3, 9), np.float32)}, call.outputs, {}, call.descriptors, file=path)
+    with pytest.raises(ValueError, match=r"wrote no \{out\}"):
+        Exec(f"{script('')} {{case}} {{out}}").call(call)
+    copies = script("import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2])")
+    with pytest.raises(InputError, match="no values are stored"):
+        Exec(f"{copies} {{case}} {{out}}").call(call)
+
+
+@pytest.mark.parametrize("fault", ["null_handle", "workspace:null", "workspace:short", "null_workspace_size"])
+def test_faults_that_no_program_sees(fault: str) -> None:
+    with pytest.raises(CannotShow, match=fault):
+        Exec("true {dir}").call(psamask(faults=(fault,)))
+
+
+def test_faults_that_only_a_folder_shows(tmp_path: Path) -> None:
+    program = f"{sys.executable} {EXAMPLE} {{dir}}"
+    null = psamask(faults=("null_pointer:x",))
+    null = Call(null.op, {"x": None}, null.outputs, null.params, null.descriptors, null.faults)
+    for call in (null, psamask(faults=("null_descriptor:y",), descriptors={"y": None})):
+        assert Exec(program).call(call).status == "BAD_PARAM"
+        with pytest.raises(CannotShow, match="a case file can't show the fault"):
+            Exec("true {case} {out}").call(call)
+
+
+# ---- options ----
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "message"),
+    [
+        ("./program", InputError, "it has none of them"),
+        ("./program {case}", InputError, "it has {case}"),
+        ("./program {dir} {out}", InputError, "it has {dir}, {out}"),
+        ("./program '{dir}", InputError, "can't be split into words"),
+        ("no-such-program-here {dir}", UnavailableError, "there is no program 'no-such-program-here'"),
+    ],
+)
+def test_wrong_commands(command: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as raised:
+        implementation_named(f"exec:{command}")
+    assert message in str(raised.value)
+
+
+def test_a_missing_program_is_exit_code_3(run: Callable[..., Any], tmp_path: Path) -> None:
+    case = write_psamask(tmp_path / "cases", "case")
+    ran = run(case, "--impl", "exec:no-such-program-here {dir}")
+    assert ran.code == 3
+    assert "there is no program 'no-such-program-here'" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_killed_supervisor_takes_the_program_along(script: Callable[[str], str], tmp_path: Path) -> None:
+    case = write_psamask(tmp_path / "cases", "case")
+    noted = tmp_path / "pid"
+    source = f"import os, time; open({str(noted)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    command = [sys.executable, "-m", "mluops_cli", "run", str(case), "--impl", f"exec:{script(source)} {{dir}}"]
+    supervisor = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "out")], env={**os.environ, "PYTHONPATH": str(PROJECT)}
+    )
+    deadline = time.monotonic() + 60
+    while not (noted.exists() and noted.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    pid = int(noted.read_text())
+    supervisor.kill()
+    supervisor.wait()
+    deadline = time.monotonic() + 5
+    while running(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not running(pid)

@@ -1,0 +1,119 @@
+"""Outputs that are near their baseline are measured in a quicker way: to the same figures, bit for bit."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from mluops_cli.judging import blocks
+from mluops_cli.judging.arithmetic import BLOCK, Scratch, near_differences
+from tests.mluops_cli.judging.naive import FLOORS, exact, naive, values
+
+NAMES = ("diff1", "diff2", "diff3", "diff3_2")
+TYPES = {"float": np.dtype("f4"), "half": np.dtype("f2"), "bfloat16": np.dtype(ml_dtypes.bfloat16), "int32": np.dtype("i4")}
+
+
+def pair(name, size, seed=0):
+    """A baseline and an output near it, with a few elements far off and some equal, zero or tiny."""
+    rng = np.random.default_rng(seed)
+    dtype = TYPES[name]
+    b = rng.uniform(100, 4000, size) * rng.choice([-1, 1], size)
+    m = b * (1 + rng.normal(0, 0.01, size))
+    b, m = b.astype(dtype), m.astype(dtype)
+    spots = rng.permutation(size)[: max(1, size // 40)]
+    b[spots] = rng.uniform(-3, 3, len(spots)).astype(dtype)  # near zero, so far off by relation
+    b[spots[::3]] = 0
+    m[spots[1::3]] = b[spots[1::3]]
+    if dtype.kind == "f":
+        b[spots[2::3]] = np.finfo(dtype).smallest_subnormal * 3
+    return b, m
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """How many blocks were measured in the quick way."""
+    calls = []
+
+    def counted(*arguments):
+        found = near_differences(*arguments)
+        calls.append(found is not None)
+        return found
+
+    monkeypatch.setattr(blocks, "near_differences", counted)
+    return calls
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("seed", range(4))
+def test_exact_fractions(name, seed, taken):
+    """A block for the first ratio, then one that the quick way takes."""
+    (b0, m0), (b1, m1) = pair(name, BLOCK, 9), pair(name, 1000, seed)
+    b, m = np.concatenate([b0, b1]), np.concatenate([m0, m1])
+    found = values(b, m, NAMES, name)
+    assert taken[-1]
+    expected = naive(exact(b), exact(m), FLOORS.get(name, 0))
+    for criterion in NAMES:
+        assert found[criterion, ""] == pytest.approx(expected[criterion], rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("size", [BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5])
+def test_the_same_bits_as_the_plain_way(name, size, monkeypatch, taken):
+    b, m = pair(name, size)
+    m[-1] = -m[-1]
+    quick = [values(b, m, NAMES, name, threads=threads) for threads in (1, 3)]
+    assert any(taken) == (size > BLOCK)
+    monkeypatch.setattr(blocks, "near_differences", lambda *_: None)
+    assert quick == [values(b, m, NAMES, name)] * 2
+
+
+@pytest.mark.parametrize("criterion", ["diff1", "diff2", "diff3_2"])
+def test_without_ratios_the_first_block_is_quick_too(criterion, taken):
+    b, m = pair("float", 500)
+    assert values(b, m, [criterion])[criterion, ""] == pytest.approx(naive(exact(b), exact(m), 1e-6)[criterion], rel=1e-12)
+    assert taken == [True]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["float", "half", "bfloat16"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_values_that_are_not_finite_are_not_for_the_quick_way(bad, name, side, taken):
+    both = pair(name, 500)
+    both[side][77] = bad
+    assert values(*both, ["diff1"], name)["diff1", ""] is None
+    assert taken == [False]
+
+
+def test_integers_that_float32_rounds_are_not_for_the_quick_way(taken):
+    """PITFALLS: 16777216 and 16777217 are two numbers."""
+    for large in (2**23, 2**24, 2**31 - 2):
+        b = np.full(200, large, np.int32)
+        m = b + np.int32(1)
+        assert values(b, m, ["diff3_2"], "int32")["diff3_2", ""] == 1
+    assert not any(taken)
+
+
+def test_differences_that_pass_the_range_of_float32(taken):
+    b = np.full(200, 3e38, np.float32)
+    m = b.copy()
+    m[7] = -3e38
+    assert values(b, m, ["diff3_2"])["diff3_2", ""] == 2 * float(np.float32(3e38))
+    assert taken == [False]
+
+
+def test_no_element_beyond_the_limit_is_overlooked():
+    """Around the limit and around one half, in steps of an ULP."""
+    scratch = Scratch(np.float64)
+    for limit in (1e-3, 0.1, 0.4999, 0.5, 3.0):
+        b = np.full(4000, 1.7, np.float32)
+        for around in (1 + limit, 1 - limit, 1.5, 0.5):
+            m = b.copy()
+            centre = np.float32(1.7 * around).view(np.int32)
+            m[:200] = (centre + np.arange(-100, 100, dtype=np.int32)).view(np.float32)
+            found = near_differences(b, m, scratch, limit)
+            true = np.abs(m.astype(np.float64) - b)
+            near = np.ones(len(b), bool)
+            near[found.far] = False
+            assert (true[near] <= limit * b[near].astype(np.float64)).all()
+            assert np.array_equal(found.diff[near].astype(np.float64), true[near])

@@ -1,0 +1,212 @@
+"""`mluops import`: configs and dumps into specs that load, expand, and make the same cases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from generators.case import Case
+from generators.expand import expand
+from generators.spec import load_spec
+from schemas import proto
+from schemas.casefile import read_case, write_case
+from tests.mluops_cli.conftest import Cli
+from tests.mluops_cli.test_check import PSAMASK
+
+GRID = {"shape": [4, 3, 1, 2], "random_distribution": {"uniform": [-1, 1]}, "layout": "ARRAY"}
+CONFIG: dict[str, Any] = {
+    "op_name": "roi_crop_forward",
+    "data_type": {"input_dtype": ["float32", "float32"], "output_dtype": ["float32"]},
+    "evaluation_criterion": ["diff1", "diff2"],
+    "evaluation_threshold": [0.003, 0.003],
+    "manual_data": [
+        {
+            "inputs": [{"shape": [2, 5, 5, 1], "random_distribution": {"uniform": [0, 0]}, "layout": "NHWC"}, GRID],
+            "outputs": [{"shape": [4, 3, 1, 1], "layout": "NHWC"}],
+        }
+    ],
+}
+
+
+def write_config(folder: Path, name: str = "config.json", **keys: Any) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(json.dumps(CONFIG | keys))
+    return folder / name
+
+
+def cases(path: Path) -> list[Case]:
+    return list(expand(load_spec(path)))
+
+
+def test_a_config_becomes_a_spec_that_makes_its_cases(cli: Cli, tmp_path: Path) -> None:
+    ran = cli("import", write_config(tmp_path), "--out", tmp_path / "specs")
+    assert (ran.code, ran.err) == (0, "")
+    text = (tmp_path / "specs" / "roi_crop_forward.yaml").read_text()
+    assert "# config.json: manual_data[0]" in text
+    assert "criteria" not in text  # those of the contract
+    (case,) = cases(tmp_path / "specs" / "roi_crop_forward.yaml")
+    assert case.suite == "imported"
+    assert [(plan.name, plan.dims, plan.dtype, plan.layout) for plan in (*case.inputs, *case.outputs)] == [
+        ("input", (2, 5, 5, 1), "float", "NHWC"), ("grid", (4, 3, 1, 2), "float", "ARRAY"),
+        ("output", (4, 3, 1, 1), "float", "NHWC"),
+    ]  # fmt: skip
+    assert case.inputs[0].values is not None
+    assert (case.inputs[0].values.kind, case.inputs[0].values.args) == ("constant", (0,))
+
+
+def test_equal_cases_are_one_with_a_count(cli: Cli, tmp_path: Path) -> None:
+    first = CONFIG["manual_data"][0]
+    write_config(tmp_path / "in", "a.json", manual_data=[first, first])
+    write_config(tmp_path / "in", "b.json", manual_data=[first], evaluation_threshold=[0.5, 0.5])
+    assert cli("import", tmp_path / "in", "--out", tmp_path / "specs", "--suite", "network").code == 0
+    path = tmp_path / "specs" / "roi_crop_forward.yaml"
+    assert "# used 2 times: a.json: manual_data[0], a.json: manual_data[1]\n" in path.read_text()
+    found = cases(path)
+    assert len(found) == len({case.name for case in found}) == 2
+    assert {case.suite for case in found} == {"network"}
+    thresholds = [[(each.name, each.threshold) for each in case.criteria["output"]] for case in found]
+    assert sorted(thresholds) == [[("diff1", 0.003), ("diff2", 0.003)], [("diff1", 0.5), ("diff2", 0.5)]]
+
+
+def test_importing_twice_gives_the_same_bytes_in_any_order(cli: Cli, tmp_path: Path) -> None:
+    entries = [{"inputs": [{"shape": [2, 5, 5, c]}, GRID], "outputs": [{"shape": [4, 3, 1, c]}]} for c in (7, 1, 3, 3)]
+    texts = []
+    for order in (entries, entries[::-1]):
+        path = write_config(tmp_path, manual_data=order)
+        assert cli("import", path, "--out", tmp_path / "specs").code == 0
+        texts.append((tmp_path / "specs" / "roi_crop_forward.yaml").read_text())
+    names = [[line for line in text.splitlines() if "name:" in line or "shape" in line] for text in texts]
+    assert names[0] == names[1]
+    assert names[0][0] == '    - name: "2x5x5x1_4x3x1x2"'  # sorted by size
+
+
+def test_what_the_operator_refuses_is_expected_to_be_refused_or_left_out(cli: Cli, tmp_path: Path) -> None:
+    def entry(shape: list[int], grid: list[int], out: list[int], **more: Any) -> dict[str, Any]:
+        return {"inputs": [{"shape": shape, **more}, {"shape": grid}], "outputs": [{"shape": out}]}
+
+    entries = [
+        entry([2, 5, 5, 1], [5, 3, 1, 2], [5, 3, 1, 1]),  # 5 is no multiple of 2
+        entry([2, 5, 5, 1], [4, 3, 1, 2], [4, 3, 1, 1], strides=[50, 10, 2, 2]),
+        entry([0, 5, 5, 1], [4, 3, 1, 2], [4, 3, 1, 1]),
+        entry([2, 5, 5, 1], [4, 3, 1, 3], [4, 3, 2, 2]),  # two things at once
+        {"inputs": [{"shape": [1]}], "outputs": [{"shape": [1]}]},
+    ]
+    ran = cli("import", write_config(tmp_path, manual_data=entries), "--out", tmp_path / "specs")
+    assert ran.code == 0
+    assert ran.err.count("left out") == 2
+    assert "1 inputs, roi_crop_forward has 2: input, grid" in ran.err
+    path = tmp_path / "specs" / "roi_crop_forward.yaml"
+    assert path.read_text().count("# left out: ") == 2
+    assert sorted(case.expect for case in cases(path)) == [("BAD_PARAM",), ("BAD_PARAM",), ("NOT_SUPPORTED",)]
+
+
+def test_an_operator_that_we_lack_is_imported_with_a_note(cli: Cli, tmp_path: Path) -> None:
+    params = {"num": 2, "scale": 0.5, "mode": "x"}
+    path = write_config(tmp_path, op_name="div", op_params=params, extra=1)
+    ran = cli("import", path, "--out", tmp_path / "specs")
+    assert ran.code == 0
+    assert "no operator div here" in ran.out
+    assert "config.json: unknown key 'extra' of the config" in ran.err
+    text = (tmp_path / "specs" / "div.yaml").read_text()
+    assert "There is no operator div here yet" in text
+    assert "further params, which specs have no place for yet: {scale: 0.5, mode: x}" in text
+    (entry,) = load_spec(tmp_path / "specs" / "div.yaml").suites["imported"]
+    assert entry["params"] == {"num": 2}
+    assert entry["inputs"]["input1"]["shape"] == [4, 3, 1, 2]
+    assert cli("gen", "--spec", tmp_path / "specs", "--dry-run").code == 2
+
+
+def test_dumps_become_one_case_per_shape(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "in" / "net").mkdir(parents=True)
+    for number in range(5):
+        (tmp_path / "in" / "net" / f"layer {number}.prototxt").write_text(PSAMASK.replace("seed: 3", f"seed: {number}"))
+    other = PSAMASK.replace("[1, 2, 2, 9]", "[2, 2, 2, 9]").replace("[1, 2, 2, 4]", "[2, 2, 2, 4]")
+    (tmp_path / "in" / "other.prototxt").write_text(other.replace("psa_type: 0", "psa_type: 1"))
+    ran = cli("import", tmp_path / "in", "--out", tmp_path / "specs")
+    assert (ran.code, ran.err) == (0, "")
+    path = tmp_path / "specs" / "psamask_forward.yaml"
+    assert (
+        "# used 5 times: net/layer 0.prototxt, net/layer 1.prototxt, net/layer 2.prototxt and 2 more"
+        in path.read_text()
+    )
+    one, two = cases(path)
+    assert (one.inputs[0].dims, one.outputs[0].dims, one.params["psa_type"]) == ((1, 2, 2, 9), (1, 2, 2, 4), 0)
+    assert (two.inputs[0].dims, two.params["psa_type"]) == ((2, 2, 2, 9), 1)
+
+
+def test_stored_values_of_a_dump_come_along(cli: Cli, tmp_path: Path) -> None:
+    assert cli("gen", "get_indice_pairs", "--suite", "demo", "--out", tmp_path / "gen", "-j", "1").code == 0
+    source = next(path for path in sorted((tmp_path / "gen").rglob("*.pb")) if read_case(path).inputs[0].elements)
+    with read_case(source) as case:
+        node, indices = case.node, case.inputs[0].array().copy()
+        outputs = [record.array().copy() for record in case.outputs]
+    proto.set_meta(node, None)
+    write_case(tmp_path / "dump.pb", node, [indices], outputs)
+    assert cli("import", tmp_path / "dump.pb", "--out", tmp_path / "specs").code == 0
+    assert cli("gen", "--spec", tmp_path / "specs", "--out", tmp_path / "again", "-j", "1").code == 0
+    (made,) = (tmp_path / "again").rglob("*.pb")
+    with read_case(made) as case:
+        assert np.array_equal(case.inputs[0].array(), indices)
+        for record, expected in zip(case.outputs, outputs, strict=True):
+            assert np.array_equal(record.array(), expected)
+
+
+def test_a_spec_of_ones_own_is_not_replaced(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "roi_crop_forward.yaml").write_text("op: roi_crop_forward\n")
+    ran = cli("import", write_config(tmp_path), "--out", tmp_path / "specs")
+    assert ran.code == 2
+    assert "not replaced" in ran.err
+    assert (tmp_path / "specs" / "roi_crop_forward.yaml").read_text() == "op: roi_crop_forward\n"
+
+
+def test_a_bad_file_does_not_stop_the_others(cli: Cli, tmp_path: Path) -> None:
+    write_config(tmp_path / "in")
+    (tmp_path / "in" / "bad.json").write_text("{")
+    ran = cli("import", tmp_path / "in", "--out", tmp_path / "specs")
+    assert ran.code == 2
+    assert "bad.json:1:2" in ran.err
+    assert (tmp_path / "specs" / "roi_crop_forward.yaml").is_file()
+
+
+@pytest.mark.parametrize(("source", "code"), [("none", 2), ("empty", 5), ("x.txt", 2)])
+def test_nothing_to_import(cli: Cli, tmp_path: Path, source: str, code: int) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "x.txt").write_text("")
+    assert cli("import", tmp_path / source, "--out", tmp_path / "specs").code == code
+
+
+def test_public_configs_make_their_cases_and_a_small_one_passes(cli: Cli, shared: Path, tmp_path: Path) -> None:
+    folder = shared / "public_cases" / "json"
+    assert cli("import", folder, "--out", tmp_path / "specs").code == 0
+    for op in ("roi_crop_forward", "roi_crop_backward"):
+        wanted = []
+        for path in sorted(folder.glob(f"{op}*.json")):
+            for entry in json.loads(path.read_text())["manual_data"]:
+                wanted.append([tuple(each["shape"]) for each in (*entry["inputs"], *entry["outputs"])])
+        found = [
+            [plan.dims for plan in (*case.inputs, *case.outputs)] for case in cases(tmp_path / "specs" / f"{op}.yaml")
+        ]
+        assert sorted(found) == sorted(wanted)
+    assert len(load_spec(tmp_path / "specs" / "psroipool_forward.yaml").suites["imported"]) == 29
+    assert len(load_spec(tmp_path / "specs" / "div.yaml").suites["imported"]) == 1
+    small = write_config(tmp_path / "small", **json.loads((folder / "roi_crop_forward_special_0.json").read_text()))
+    assert cli("import", small, "--out", tmp_path / "few").code == 0
+    assert cli("gen", "--spec", tmp_path / "few", "--out", tmp_path / "cases", "-j", "1").code == 0
+    ran = cli("run", tmp_path / "cases", "--out", tmp_path / "results", "-j", "1")
+    assert ran.code == 0, ran.out
+
+
+def test_public_files_become_specs_that_load(cli: Cli, shared: Path, tmp_path: Path) -> None:
+    ran = cli("import", shared / "public_cases" / "prototxt", "--out", tmp_path / "specs")
+    assert ran.code == 0
+    files = sorted((tmp_path / "specs").glob("*.yaml"))
+    assert len(files) > 50
+    for path in files:
+        load_spec(path)
+    for op in ("psamask_forward", "roi_crop_forward", "masked_im2col_forward"):
+        assert cases(tmp_path / "specs" / f"{op}.yaml")
