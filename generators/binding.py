@@ -73,8 +73,10 @@ class Bound:
     def input_arrays(self, warn: Callable[[str], None] | None = None) -> dict[str, Array | None]:
         """The inputs by name, read-only: stored values (mapped where possible), or drawn; None for withheld ones.
 
-        InputError where values and shape disagree.
+        InputError where values and shape disagree. warn is also told where the file's enum numbering is ambiguous.
         """
+        if warn is not None and self.file.numbering.text:
+            warn(f"{self.file.path}: {self.file.numbering.text}")
         return {name: self._input(name, record, warn) for name, record in self.inputs.items()}
 
     def _input(self, name: str, record: TensorRecord, warn: Callable[[str], None] | None) -> Array | None:

@@ -184,10 +184,11 @@ def test_public_configs_make_their_cases_and_a_small_one_passes(cli: Cli, shared
     folder = shared / "public_cases" / "json"
     assert cli("import", folder, "--out", tmp_path / "specs").code == 0
     for op in ("roi_crop_forward", "roi_crop_backward"):
-        wanted = []
-        for path in sorted(folder.glob(f"{op}*.json")):
-            for entry in json.loads(path.read_text())["manual_data"]:
-                wanted.append([tuple(each["shape"]) for each in (*entry["inputs"], *entry["outputs"])])
+        wanted = [
+            [tuple(each["shape"]) for each in (*entry["inputs"], *entry["outputs"])]
+            for path in sorted(folder.glob(f"{op}*.json"))
+            for entry in json.loads(path.read_text())["manual_data"]
+        ]
         found = [
             [plan.dims for plan in (*case.inputs, *case.outputs)] for case in cases(tmp_path / "specs" / f"{op}.yaml")
         ]

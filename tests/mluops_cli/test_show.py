@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 import xxhash
 
 from mluops_cli.inspection import figures
+from schemas import proto, wire
+from tests.conftest import PROJECT
 from tests.mluops_cli.conftest import Cli
 
 CASE = """op_name: "psamask_forward"
@@ -104,3 +108,122 @@ def test_public_files_of_every_operator_can_be_shown(cli: Cli, shared: Path) -> 
     assert files
     for path in files:
         assert cli("show", path).code == 0
+
+
+def test_slices_of_values(cli: Cli, file: Path) -> None:
+    file.write_text(CASE.replace("[0, 2, nan, -4, inf, 6]", "[0, 0.1, nan, -4, inf, 6]"))
+    tenth = float(np.float32(0.1))
+    for text, expected in (
+        ("x[0, 0, 1]", [-4, None, 6]),
+        ("in[..., 1]", [[[tenth, None]]]),
+        ("input0[0,0,:,::2]", [[0, None], [-4, 6]]),
+        ("x[0,0,-1,-2]", None),
+        ("x", [[[[0, tenth, None], [-4, None, 6]]]]),
+    ):
+        assert described(cli, file, "--values", text)["values"] == {text: expected}
+    ran = cli("show", file, "--values", "x[0, 0, 0]", "--values", "x[...,2]")
+    assert ran.code == 0
+    assert "x[0, 0, 0]  float32 [3]\n[0. , 0.1, nan]" in ran.out
+    assert "x[...,2]  float32 [1, 1, 2]\n[[[nan,  6.]]]" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("z", "no tensor 'z'"),
+        ("inn[0]", "no tensor 'inn': did you mean 'in'?"),
+        ("x[9]", "out of bounds"),
+        ("x[0,0,0,0,0]", "too many indices"),
+        ("x[a]", "'a' is no index"),
+        ("x[0", "no tensor 'x[0'"),
+        ("x[::0]", "slice step cannot be zero"),
+        ("y", "no values in the file"),
+    ],
+)
+def test_slices_that_make_no_sense(cli: Cli, file: Path, text: str, told: str) -> None:
+    ran = cli("show", file, "--values", text)
+    assert ran.code == 2
+    assert told in ran.err
+
+
+def test_slices_of_values_that_disagree_with_the_shape_are_flat(cli: Cli, file: Path) -> None:
+    file.write_text(CASE.replace("[0, 2, nan, -4, inf, 6]", "[0, 2, 5, -4]"))
+    assert described(cli, file, "--values", "x[1:3]")["values"] == {"x[1:3]": [2, 5]}
+
+
+def test_what_is_odd_is_told_in_words(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "case.prototxt"
+    path.write_text(
+        'op_name: "abs"\n'
+        'input { id: "h" shape { dims: 2 } layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT value_h: ["0", "3F800000"]\n'
+        "        random_data { seed: 4 } }\n"
+        'input { id: "c" shape { dims: 1 } layout: LAYOUT_ARRAY dtype: DTYPE_COMPLEX_HALF value_i: [15360, 48128] }\n'
+        'input { id: "s" shape { dims: [2, 2] dim_stride: [1, 2] } layout: LAYOUT_ARRAY dtype: DTYPE_INT32\n'
+        "        value_i: [1, 2, 3, 4] }\n"
+        'input { id: "e" shape { dims: 0 } layout: LAYOUT_ARRAY dtype: DTYPE_INT8 }\n'
+        'input { id: "NULL_bias" shape { dims: 3 } layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT }\n'
+        'input { id: "q" shape { dims: 3 } layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT8_E8M0FNU value_i: [1, 2, 3] }\n'
+        'output { id: "y" shape {} layout: LAYOUT_ARRAY dtype: DTYPE_COMPLEX_FLOAT\n'
+        "         thresholds { evaluation_threshold: 0.1 evaluation_threshold_imag: 0.2 } }\n"
+        "evaluation_criterion: DIFF2"
+    )
+    ran = cli("show", path)
+    assert ran.code == 0
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert any(
+        line.startswith("input h float ARRAY [2] 0 1 0.5 1 0 0 value_h (wins over random_data) ") for line in lines
+    )
+    assert any(line.startswith("input c complex_half ARRAY [1] -1 1 0 0 0 0 value_i ") for line in lines)
+    assert any(line.startswith("input s int32 ARRAY [2, 2] strides [1, 2] 1 4 2.5 0 0 0 value_i ") for line in lines)
+    assert "input e int8 ARRAY [0] no elements" in lines
+    assert "input NULL_bias float ARRAY [3] absent" in lines
+    assert "criterion y: diff2 <= 0.1, imaginary part 0.2 (thresholds of output y)" in lines
+    assert ran.err.count("warning") == 1
+    assert "value_i can't hold values of float8_e8m0fnu" in ran.err
+
+
+def _peak(*arguments: object) -> float:
+    """Megabytes that `mluops ARGUMENTS...` takes at most, and what it prints."""
+    code = (
+        "import resource, sys; from mluops_cli.main import main\n"
+        "try: main(sys.argv[1:])\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=PROJECT)
+    return float(ran.stderr.split()[-1])
+
+
+def _sparse_case(folder: Path, size: int) -> Path:
+    """Two tensors of size bytes each, one in a side file, one inline if a message holds it, all zeros and no disk."""
+    node = proto.Node(op_name="abs")
+    node.input.add(id="s", shape={"dims": [size // 4]}, layout=5, dtype=2, path="s.bin")
+    with (folder / "s.bin").open("wb") as file:
+        file.truncate(size)
+    inline = proto.Tensor(id="i", shape={"dims": [size // 4]}, layout=5, dtype=2)
+    if size < 1 << 30:
+        head = inline.SerializeToString() + b"\x3a" + wire.encode_varint(size)
+        content = node.SerializeToString() + b"\x32" + wire.encode_varint(len(head) + size) + head
+    else:
+        node.input.add().CopyFrom(node.input[0])
+        content, size = node.SerializeToString(), 0
+    with (folder / "case.pb").open("wb") as file:
+        file.write(content)
+        file.truncate(len(content) + size)
+    return folder / "case.pb"
+
+
+def test_figures_take_constant_memory(tmp_path: Path) -> None:
+    assert _peak("show", "--stats", _sparse_case(tmp_path, 200 << 20)) < 150
+
+
+@pytest.mark.slow
+def test_figures_of_three_gigabytes(tmp_path: Path) -> None:
+    assert _peak("show", "--stats", _sparse_case(tmp_path, 3 << 29)) < 300
+
+
+def test_a_vast_shape_is_shown_at_once(tmp_path: Path) -> None:
+    node = proto.Node(op_name="abs")
+    node.input.add(id="x", shape={"dims": [2**20, 2**20]}, layout=5, dtype=2, value_f=[1, 2])
+    (tmp_path / "case.pb").write_bytes(node.SerializeToString())
+    assert _peak("show", tmp_path / "case.pb") < 200

@@ -96,3 +96,26 @@ def test_criteria_that_make_no_sense(tmp_path: Path, fields: dict[str, Any], mes
 )
 def test_where_the_baseline_comes_from(fields: dict[str, Any], device: str) -> None:
     assert baseline_device(proto.Node(**fields)) == device
+
+
+def test_imaginary_thresholds_of_each_source(tmp_path: Path) -> None:
+    node = _two_outputs(evaluation_criterion=[DIFF1])
+    for output, both in zip(node.output, ((1, 2), (3, 4)), strict=True):
+        output.thresholds.evaluation_threshold.append(both[0])
+        output.thresholds.evaluation_threshold_imag.append(both[1])
+
+    def found() -> list[tuple[float, float | None]]:
+        return [(each.threshold, each.imaginary) for output in _criteria(tmp_path, node) for each in output]
+
+    assert found() == [(1, 2), (3, 4)]
+    node.evaluation_threshold.append(5)
+    assert found() == [(5, None), (5, None)]
+    node.evaluation_threshold_imag.append(6)
+    assert found() == [(5, 6), (5, 6)]
+    node.test_param.error_func.append(DIFF2)
+    node.test_param.error_threshold.append(7)
+    node.test_param.error_threshold_imag.append(8)
+    assert found() == [(7, 8), (7, 8)]
+    node.test_param.error_threshold_imag.append(9)
+    with pytest.raises(InputError, match=r"1 thresholds, but 2 imaginary ones \(test_param\)"):
+        found()

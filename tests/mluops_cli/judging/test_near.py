@@ -11,7 +11,13 @@ from mluops_cli.judging.arithmetic import BLOCK, Scratch, near_differences
 from tests.mluops_cli.judging.naive import FLOORS, exact, naive, values
 
 NAMES = ("diff1", "diff2", "diff3", "diff3_2")
-TYPES = {"float": np.dtype("f4"), "half": np.dtype("f2"), "bfloat16": np.dtype(ml_dtypes.bfloat16), "int32": np.dtype("i4")}
+SUMS = ("diff1", "diff2", "diff3_2")
+TYPES = {
+    "float": np.dtype("f4"),
+    "half": np.dtype("f2"),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "int32": np.dtype("i4"),
+}
 
 
 def pair(name, size, seed=0):
@@ -47,14 +53,27 @@ def taken(monkeypatch):
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("seed", range(4))
 def test_exact_fractions(name, seed, taken):
-    """A block for the first ratio, then one that the quick way takes."""
-    (b0, m0), (b1, m1) = pair(name, BLOCK, 9), pair(name, 1000, seed)
-    b, m = np.concatenate([b0, b1]), np.concatenate([m0, m1])
-    found = values(b, m, NAMES, name)
-    assert taken[-1]
+    b, m = pair(name, 1000, seed)
+    found = values(b, m, SUMS, name)
+    assert taken == [True]
     expected = naive(exact(b), exact(m), FLOORS.get(name, 0))
-    for criterion in NAMES:
+    for criterion in SUMS:
         assert found[criterion, ""] == pytest.approx(expected[criterion], rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("where", [0.1, 0.9])
+def test_the_largest_ratio_is_found_in_whichever_block(name, where, taken):
+    """The first block goes the plain way, for there is no ratio yet."""
+    b, m = pair(name, 2 * BLOCK)
+    place = int(where * b.size)
+    b[place], m[place] = 1, 100
+    with np.errstate(all="ignore"):
+        wide, other = b.astype(np.longdouble), m.astype(np.longdouble)
+        d, size = np.abs(other - wide), np.abs(wide)
+        ratios = np.where(size > FLOORS.get(name, 0), d / (size + np.longdouble(1e-9)), d)
+    assert values(b, m, ["diff3"], name)["diff3", ""] == pytest.approx(float(ratios.max()), rel=1e-12)
+    assert taken == [False, True]
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -63,7 +82,7 @@ def test_the_same_bits_as_the_plain_way(name, size, monkeypatch, taken):
     b, m = pair(name, size)
     m[-1] = -m[-1]
     quick = [values(b, m, NAMES, name, threads=threads) for threads in (1, 3)]
-    assert any(taken) == (size > BLOCK)
+    assert any(taken) == (size > BLOCK + 1)
     monkeypatch.setattr(blocks, "near_differences", lambda *_: None)
     assert quick == [values(b, m, NAMES, name)] * 2
 
@@ -71,7 +90,9 @@ def test_the_same_bits_as_the_plain_way(name, size, monkeypatch, taken):
 @pytest.mark.parametrize("criterion", ["diff1", "diff2", "diff3_2"])
 def test_without_ratios_the_first_block_is_quick_too(criterion, taken):
     b, m = pair("float", 500)
-    assert values(b, m, [criterion])[criterion, ""] == pytest.approx(naive(exact(b), exact(m), 1e-6)[criterion], rel=1e-12)
+    assert values(b, m, [criterion])[criterion, ""] == pytest.approx(
+        naive(exact(b), exact(m), 1e-6)[criterion], rel=1e-12
+    )
     assert taken == [True]
 
 

@@ -1,0 +1,161 @@
+"""`mluops selftest`: every must-see fault of the small suites is caught, and a judge that overlooks one is told on."""
+
+from __future__ import annotations
+
+import re
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mluops_cli.execution.judgement import judge, outputs_under_test
+from mluops_cli.execution.selftest import selftest_case
+from mluops_cli.execution.settings import Judging
+from mluops_cli.judging import verdict
+from schemas.casefile import read_case, write_case
+from tests.mluops_cli.conftest import Cli
+from tests.mluops_cli.execution.conftest import add_tensor, case_node, write_psamask
+
+FAULTS = (
+    "first element", "middle element", "last element", "last tile zeroed", "stale sentinel", "two rows swapped",
+    "shifted by one", "scaled by 1 %", "transposed", "one ULP", "NaN for a number", "a number for NaN",
+    "index off by one",
+)  # fmt: skip
+
+
+def table(out: str) -> dict[str, list[int]]:
+    """The row of each fault: planted, caught, missed, can't be seen, has no place."""
+    rows = re.findall(r"^(\S.*?)  +(\d+)  +(\d+)  +(\d+)  +(\d+)  +(\d+)$", out, re.MULTILINE)
+    return {name: [int(number) for number in numbers] for name, *numbers in rows}
+
+
+def write_alien(path: Path, outputs: np.ndarray[Any, Any], criterion: str = "DIFF3", threshold: float = 0.0) -> Path:
+    """A case of an operator without contract, with its baseline."""
+    node = case_node("alien_op", suite="")
+    dtype = {"f": "FLOAT", "i": "INT32"}[outputs.dtype.kind]
+    add_tensor(node.input, "in", (1,), layout="ARRAY")
+    add_tensor(node.output, "out", outputs.shape, dtype, layout="ARRAY")
+    number = node.DESCRIPTOR.fields_by_name["evaluation_criterion"].enum_type.values_by_name[criterion].number
+    node.evaluation_criterion.append(number)
+    node.evaluation_threshold.append(threshold)
+    write_case(path, node, [np.ones(1, np.float32)], [outputs])
+    return path
+
+
+def test_the_small_suites_of_every_operator(cli: Cli) -> None:
+    ran = cli("selftest")
+    assert ran.code == 0, ran.out[-3000:]
+    rows = table(ran.out)
+    assert rows["all"][2] == 0
+    assert rows["all"][0] > 5000
+    assert all(rows[fault][1] > 30 for fault in FAULTS), rows
+    assert rows["wrong status"][:2] == [sum(": " in line and "caught" in line for line in ran.out.splitlines())] * 2
+    assert "MISSED" not in ran.out
+    assert "FALSE ALARM" not in ran.out
+
+
+def test_one_file_caught_and_planted_per_case_and_fault(tmp_path: Path, cli: Cli) -> None:
+    ran = cli("selftest", write_psamask(tmp_path, "case"))
+    assert ran.code == 0
+    assert ran.out.splitlines()[0] == "psamask_forward/general/case: 12 of 12 caught"
+    rows = table(ran.out)
+    assert {fault for fault in FAULTS if rows[fault][0]} == set(FAULTS) - {"a number for NaN", "index off by one"}
+    assert rows["all"] == [12, 12, 0, 0, 2]
+
+
+def test_what_the_threshold_can_not_see_is_named(tmp_path: Path, cli: Cli) -> None:
+    values = np.random.default_rng(0).uniform(1, 2, (40, 50)).astype(np.float32)
+    ran = cli("selftest", write_alien(tmp_path / "case.pb", values, "DIFF1", 0.02))
+    assert ran.code == 0
+    rows = table(ran.out)
+    assert rows["scaled by 1 %"] == [1, 0, 0, 1, 0]
+    assert rows["shifted by one"] == [1, 1, 0, 0, 0]
+    assert re.search(r"alien_op out, scaled by 1 %: 1 case\(s\), such as external/case: diff1 = 0.01 <= 0.02", ran.out)
+    assert "alien_op/external/case: " in ran.out
+    assert "below the thresholds" in ran.out
+
+
+@pytest.mark.parametrize("spot", ["last", "nan", "tolerant"])
+def test_a_judge_with_a_blind_spot(spot: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = verdict.compare
+
+    def blind(baseline: Any, output: Any, criteria: Any, *rest: Any, **options: Any) -> Any:
+        if spot == "last":
+            baseline, output = baseline.reshape(-1)[:-1], output.reshape(-1)[:-1]
+        if spot == "nan":
+            output = np.where(np.isnan(output), baseline, output)
+        if spot == "tolerant":
+            output = np.where(np.isclose(output, baseline, rtol=1e-5, atol=0), baseline, output)
+        return right(baseline, output, criteria, *rest, **options)
+
+    monkeypatch.setattr(verdict, "compare", blind)
+    ran = cli("selftest", write_psamask(tmp_path, "case"))
+    assert ran.code == 1
+    fault = {"last": "last element", "nan": "NaN for a number", "tolerant": "one ULP"}[spot]
+    assert f"  MISSED: {fault} in y (" in ran.out
+    assert table(ran.out)[fault] == [1, 0, 1, 0, 0]
+
+
+def test_a_judge_that_cries_wolf(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = verdict.compare
+    monkeypatch.setattr(verdict, "compare", lambda b, m, *rest, **options: right(b, m + 1, *rest, **options))
+    ran = cli("selftest", write_psamask(tmp_path, "case"))
+    assert ran.code == 1
+    assert "FALSE ALARM: the judge fails right outputs: y: diff3" in ran.out
+
+
+def test_a_rulebook_counts_where_it_is_defined(tmp_path: Path, cli: Cli) -> None:
+    assert cli("gen", "get_indice_pairs", "--suite", "demo", "--out", tmp_path / "cases", "-j", "1").code == 0
+    ran = cli("selftest", tmp_path / "cases", "-k", "demo")
+    assert ran.code == 0
+    rows = table(ran.out)
+    assert rows["first element"][0] == rows["last element"][0] == rows["middle element"][0] >= 9
+    assert rows["index off by one"][1] == rows["index off by one"][0] == rows["first element"][0]
+    assert rows["wrong count"][1] >= 3
+
+
+def test_what_can_not_be_tested(tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "bad.pb").write_bytes(b"\xff\xff\xff")
+    assert cli("selftest", tmp_path / "bad.pb").code == 2
+    write_psamask(tmp_path, "good")
+    ran = cli("selftest", tmp_path)
+    assert ran.code == 2
+    assert "psamask_forward/general/good: 12 of 12 caught" in ran.out
+    assert "bad" in ran.err
+    assert cli("selftest", tmp_path, "-k", "nowhere").code == 5
+    assert cli("selftest", tmp_path / "nowhere").code == 2
+
+
+def test_time_and_memory_of_a_large_case(tmp_path: Path) -> None:
+    """At most (faults planted + 3) x judging it, and one copy of the output."""
+    values = np.random.default_rng(0).uniform(1, 2, (256, 64, 256)).astype(np.float32)
+    path = write_alien(tmp_path / "case.pb", values, "DIFF1", 3e-3)
+
+    def judging(file: Any) -> float:
+        from mluops_cli.execution.case_run import prepare
+
+        prepared = prepare(file)
+        np.multiply(prepared.baseline["out"], np.float32(1.5), out=prepared.outputs["out"].array)
+        start = time.process_time()
+        judged = outputs_under_test(prepared.bound, prepared.baseline, prepared.outputs, Judging())
+        assert judge(prepared.bound, judged, Judging()).status == "fail"
+        return time.process_time() - start
+
+    def testing(file: Any) -> tuple[float, int]:
+        start = time.process_time()
+        tested = selftest_case(file)
+        return time.process_time() - start, sum(trial.planted for trial in tested.trials)
+
+    with read_case(path) as file:
+        judging(file)
+        rounds = [(judging(file), *testing(file)) for _ in range(3)]
+        assert min(tested / (judged * (planted + 3)) for judged, tested, planted in rounds) < 1
+        tracemalloc.start()
+        testing(file)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < values.nbytes + (64 << 20)
+    assert peak < 1.5 * values.nbytes
