@@ -95,7 +95,7 @@ def convert_case(
         for role, records, headers in (("input", case.inputs, node.input), ("output", case.outputs, node.output))
         for index, (record, header) in enumerate(zip(records, headers, strict=True))
     ]
-    layout = Layout(node, plans)
+    layout = Layout(node, plans, padded=not plain)
     layout.check_size()
     return write_layout(target, layout, conversion.copies)
 

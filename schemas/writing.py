@@ -66,10 +66,12 @@ class Plan:
 
 @dataclass(slots=True)
 class Layout:
-    """A case laid out: the Node with its tensors' headers as they will be written, and the tensors."""
+    """A case laid out: the Node with its tensors' headers as they will be written, the tensors, and whether payloads
+    are aligned by our padding."""
 
     node: Any
     tensors: list[Plan]
+    padded: bool = True
 
     def check_size(self) -> None:
         """InputError where the message is longer than protobuf's limit."""
@@ -210,7 +212,7 @@ def _pieces(layout: Layout) -> Iterator[tuple[bytes, values.Payload | None]]:
         payloads = plan.inline
         size = len(body) + sum(len(payload.head) + payload.size for payload in payloads)
         head = wire.encode_tag(_ROLES[plan.role][0], wire.LEN) + wire.encode_varint(size) + body
-        if payloads and payloads[0].name == "value_f":
+        if layout.padded and payloads and payloads[0].name == "value_f":
             head = _padding(at + len(head) + len(payloads[0].head)) + head
         if not payloads:
             yield head, None

@@ -258,7 +258,7 @@ def _params(config: Config, entry: Mapping[str, Any], place: Place) -> dict[str,
 
 def _criteria(config: Config, entry: Mapping[str, Any], outputs: int, place: Place) -> list[dict[str, float]]:
     if entry.get("if_dynamic_threshold") or entry.get("dynamic_threshold"):
-        config.notes["dynamic thresholds: the fixed ones of the operator's category count here"] += 1
+        config.notes["dynamic thresholds: give them with `mluops gen --dynamic-thresholds`"] += 1
         return []
     names = [
         str(each).upper() for each in as_list(entry.get("evaluation_criterion", []), "evaluation_criterion", place)

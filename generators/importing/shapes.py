@@ -14,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from generators.bits import keyed_generator
-from generators.contract import TensorSpec
+from generators.contract import Env, TensorSpec
+from generators.expressions import parse_expression
 from generators.importing.draft import as_list
 from generators.operator import operators
 from schemas.errors import InputError, Place
@@ -86,11 +87,18 @@ def _legal(
             return found
         contract = operators()[op].contract
         env = contract.bind({spec.name: shape for spec, shape in zip(specs, found, strict=True)}, sizes)
-        if all(contract.shape(spec.name, env) == shape for spec, shape in zip(specs, found, strict=True)) and not any(
-            contract._breaks(rule, env) for rule in contract.rules
-        ):
+        agree = all(contract.shape(spec.name, env) == shape for spec, shape in zip(specs, found, strict=True))
+        if agree and all(_holds(rule.holds, env) for rule in contract.rules):
             return found
     raise InputError(f"no shapes that {op} accepts were found in {_TRIES} draws", place)
+
+
+def _holds(rule: str, env: Env) -> bool:
+    """Whether a rule holds; one that reads what isn't known yet does."""
+    try:
+        return bool(parse_expression(rule)(env))
+    except (NameError, IndexError, TypeError, ZeroDivisionError):
+        return True
 
 
 def _drawn(shape: Any, names: Sequence[str], sizes: dict[str, int], rng: np.random.Generator, place: Place) -> Shape:

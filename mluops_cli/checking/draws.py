@@ -56,12 +56,12 @@ def check_seeds(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
     """Inputs drawn with one seed get equal streams elsewhere."""
     by_seed: dict[int, list[TensorRecord]] = defaultdict(list)
     for record in drawn_inputs(case):
-        random = record.random
+        random: Any = record.random
         by_seed[random.seed if random.HasField("seed") else DEFAULT_SEED].append(record)
     for seed, group in by_seed.items():
         if len(group) > 1:
             ids = ", ".join(f'"{record.id}"' for record in group)
-            unset = [record for record in group if not record.random.HasField("seed")]
+            unset = [record for record in group if not record.header.random_data.HasField("seed")]
             default = f" (the default for {len(unset)} of them)" if unset else ""
             told = f"{len(group)} inputs are drawn with the same seed {seed}{default}: {ids}"
             yield Finding(

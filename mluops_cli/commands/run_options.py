@@ -145,5 +145,5 @@ def report_files(out: Path, given: Given) -> ReportFiles | None:
     from mluops_cli.reports.files import ReportFiles
 
     ci = detect_server() if given["ci"] == "auto" else given["ci"]
-    wanted = [given[name] for name in ("junit", "html", "md", "csv")]
-    return ReportFiles(out, *wanted, given["lang"], ci) if ci or any(wanted) else None
+    wanted = {name: given[name] for name in ("junit", "html", "md", "csv")}
+    return ReportFiles(out, **wanted, lang=given["lang"], ci=ci) if ci or any(wanted.values()) else None

@@ -16,8 +16,14 @@ ROW: Final = 1 << 13  # a dot product this short stays on one BLAS thread, whate
 CAUTION: Final = 1 - 1e-12  # more than rounding can move a ratio
 EPSILON: Final = 1e-9  # keeps a relative error finite where the baseline is zero
 _HALF, _BFLOAT16 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
-# Types whose values float32 holds: all of them, or those below the magnitude that is given.
-_IN_SINGLE: Final = {np.dtype(np.float32): math.inf, _HALF: math.inf, _BFLOAT16: math.inf, np.dtype(np.int32): 2.0**23}
+_HALF_SCALE: Final = 2.0**112
+# Types that float32 holds: values below this magnitude are exact, what isn't finite is not below it.
+_IN_SINGLE: Final = {
+    np.dtype(np.float32): math.inf,
+    _BFLOAT16: math.inf,
+    _HALF: 2.0**15 / _HALF_SCALE,
+    np.dtype(np.int32): 2.0**23,
+}
 _CAUTION_SINGLE: Final = 1 - 1e-6
 
 
@@ -40,27 +46,24 @@ def scratch_of_thread(wide: type[np.floating[Any]]) -> Scratch:
     return held[wide]
 
 
-def _finite_half(values: Array) -> bool:
-    return bool(values.view(np.int16).max() < 0x7C00 and values.view(np.uint16).max() < 0xFC00)
-
-
 def _half_to_single(values: Array, out: Array) -> None:
-    """Finite half values into float32, in half the time NumPy takes, which converts them one by one.
+    """Finite half values into float32, times 1 / _HALF_SCALE: exactly, and without NumPy's slow conversion.
 
-    Their bits are shifted into a float32's place: sign extended and masked, they read as the value times 2**-112.
+    Their bits are shifted into a float32's place and the sign, extended, is masked. What isn't finite comes out as
+    2**16 or more.
     """
     bits = out.view(np.int32)
     np.copyto(bits, values.view(np.int16))
     np.left_shift(bits, 13, out=bits)
     np.bitwise_and(bits, np.int32(-0x70002000), out=bits)
-    np.multiply(out, np.float32(2.0**112), out=out)
 
 
 def widen(values: Array, out: Array, spare: Array) -> None:
     """Copies real values into float64 or wider; spare is a float64 array that may be overwritten."""
-    if values.dtype == _HALF and _finite_half(values):
+    if values.dtype == _HALF and values.view(np.int16).max() < 0x7C00 and values.view(np.uint16).max() < 0xFC00:
         single = spare.view(np.float32)[: len(values)]
         _half_to_single(values, single)
+        np.multiply(single, np.float32(_HALF_SCALE), out=single)
         np.copyto(out, single)
     else:
         np.copyto(out, values, casting="unsafe")
@@ -100,13 +103,11 @@ def squares(values: Array) -> Any:
     return np.add.reduce(products, axis=None) + np.dot(rest, rest)
 
 
-def _single(values: Array, out: Array) -> Array | None:
-    """The values as float32, exact where they are below _IN_SINGLE; None where they aren't finite."""
+def _single(values: Array, out: Array) -> Array:
+    """The values as float32; those of half come times 1 / _HALF_SCALE."""
     if values.dtype == np.float32:
         return values
     if values.dtype == _HALF:
-        if not _finite_half(values):
-            return None
         _half_to_single(values, out)
     elif values.dtype == _BFLOAT16:
         bits = out.view(np.uint32)
@@ -118,12 +119,16 @@ def _single(values: Array, out: Array) -> Array | None:
 
 
 class Near(NamedTuple):
-    """A block of which most of m is near b: abs(b) and abs(m - b) in float32, the latter not exact at far."""
+    """A block of which most of m is near b: abs(b) and abs(m - b) in float32, the latter not exact at far.
+
+    Both are to be multiplied by scale, a power of two.
+    """
 
     base: Array
     diff: Array
-    largest: float  # difference, as exact
+    largest: float  # of diff
     far: Array  # positions
+    scale: float
 
 
 def near_differences(b: Array, m: Array, scratch: Scratch, limit: float) -> Near | None:
@@ -136,8 +141,6 @@ def near_differences(b: Array, m: Array, scratch: Scratch, limit: float) -> Near
     if below is None or b.dtype != m.dtype:
         return None
     x, y = _single(b, scratch.single[0, :size]), _single(m, scratch.single[1, :size])
-    if x is None or y is None:
-        return None
     singles, mask = scratch.ratio.view(np.float32), scratch.mask[:size]
     diff, base, bound = singles[:size], singles[BLOCK : BLOCK + size], scratch.single[0, :size]
     np.abs(np.subtract(y, x, out=diff), out=diff)
@@ -149,7 +152,8 @@ def near_differences(b: Array, m: Array, scratch: Scratch, limit: float) -> Near
     number = np.count_nonzero(np.greater(diff, bound, out=mask))
     if number > size // 16:
         return None
-    return Near(base, diff, float(largest), np.flatnonzero(mask) if number else _NOWHERE)
+    scale = _HALF_SCALE if b.dtype == _HALF else 1.0
+    return Near(base, diff, float(largest), np.flatnonzero(mask) if number else _NOWHERE, scale)
 
 
 _NOWHERE: Final = np.empty(0, np.intp)

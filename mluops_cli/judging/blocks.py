@@ -127,16 +127,26 @@ def _near_block(b: Array, m: Array, scratch: Scratch, request: Request, best: Be
         values, far = scratch.base[: len(b)], found.far
         np.copyto(values, found.base)
         denominators = _denominators(values, request.names)
-        far_base = values[far]
-        np.copyto(values, found.diff)
         max_diff, largest = found.largest, best.ratio
-        if len(far):
-            values[far] = np.abs(m[far].astype(np.float64) - b[far].astype(np.float64))
+        if not len(far):
+            np.copyto(values, found.diff)
+        else:
+            far_base = values[far] * found.scale
+            np.copyto(values, found.diff)
+            far_diff = np.abs(m[far].astype(np.float64) - b[far].astype(np.float64))
+            values[far] = far_diff / found.scale
             max_diff = np.maximum.reduce(values)
             if tracked:
                 spare = np.empty_like(far_base), np.empty(len(far), np.bool_)
-                best.ratio = largest = max(largest, ratios(far_base, values[far], request.floor, *spare))
-        return _figures(values, max_diff, largest, 0.0, denominators, request.names)
+                best.ratio = largest = max(largest, ratios(far_base, far_diff, request.floor, *spare))
+        figures = _figures(values, max_diff, largest, 0.0, denominators, request.names)
+        return figures if found.scale == 1 else _scaled(figures, found.scale)
+
+
+def _scaled(figures: Figures, scale: float) -> Figures:
+    """Figures, but for ratios, of values that are to be multiplied by a power of two, which rounds nothing."""
+    sums = {name: getattr(figures, name) * scale for name in ("max_diff", "sum_diff", "sum_base")}
+    return figures._replace(**sums, sum_diff2=figures.sum_diff2 * scale**2, sum_base2=figures.sum_base2 * scale**2)
 
 
 def _block(b: Array, m: Array, start: int, scratch: Scratch, request: Request, best: Best) -> Figures:
@@ -164,7 +174,8 @@ def _block(b: Array, m: Array, start: int, scratch: Scratch, request: Request, b
         if max_diff and "diff3_1" in names:
             best.nonzero = nonzero = largest_ratio(base, diff, best.nonzero, -1, ratio, mask)
         denominators = _denominators(base, names)
-        return _figures(diff, max_diff, largest, nonzero, denominators, names)._replace(**found)
+        figures = _figures(diff, max_diff, largest, nonzero, denominators, names)
+        return figures._replace(**found) if found else figures
 
 
 def _figures(

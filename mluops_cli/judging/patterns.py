@@ -133,15 +133,15 @@ def _places(probe: Probe) -> Iterator[Pattern]:
             yield Pattern("swapped", f"indices {two[0]} and {two[1]} of axis {axis} are swapped")
             return
     for axis in axes:
-        for shift in SHIFTS:
-            if probe.explained_by(probe.moved(axis, coordinates[axis] - shift)):
-                yield Pattern("shifted", f"the baseline shifted by {shift} along axis {axis}")
-                return
-    for axis in axes:
         if coordinates[axis].min() > 0 and probe.explained_by(probe.moved(axis, np.zeros_like(probe.at))):
             what = "batch 0" if axis == 0 else f"index 0 of axis {axis}"
             yield Pattern("repeated", f"{what} repeated in place of the others")
             return
+    for axis in axes:
+        for shift in SHIFTS:
+            if probe.explained_by(probe.moved(axis, coordinates[axis] - shift)):
+                yield Pattern("shifted", f"the baseline shifted by {shift} along axis {axis}")
+                return
     for first in axes:
         for second in (axis for axis in axes if axis > first):
             swapped = list(shape)

@@ -17,6 +17,7 @@ from typing import Any, Final
 from generators.casegen import generate
 from generators.expand import expand_operator
 from mluops_cli.execution.case_run import run_case
+from mluops_cli.execution.settings import WorkerSettings
 from mluops_cli.implementations.python import Python
 
 SUITES: Final = ("boundary", "general", "nan_inf", "zero_element", "invalid")
@@ -59,7 +60,7 @@ def run_all(
     implementation = Python(f"{Path(__file__).parent / MODULES[op]}.py:{name}")
     results: dict[str, Result] = {}
     for file in files:
-        result = run_case({"file": str(file), "noted": None}, implementation, 1)
+        result = run_case({"file": str(file), "noted": None}, implementation, WorkerSettings(implementation.name))
         results[f"{file.parent.name}/{file.stem}"] = result
         if until(result):
             break

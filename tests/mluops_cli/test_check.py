@@ -208,3 +208,9 @@ def test_public_files_by_hand(cli: Cli, shared: Path) -> None:
     }
     for name, rules in expected.items():
         assert found.get(name, set()) - {"empty"} == rules, name
+
+
+def test_dynamic_thresholds_are_not_odd(cli: Cli, tmp_path: Path) -> None:
+    options = ("--suite", "demo", "--out", tmp_path, "-j", "1", "--dynamic-thresholds")
+    assert cli("gen", "voxel_pooling_forward", *options).code == 0
+    assert "threshold" not in cli("check", tmp_path).out

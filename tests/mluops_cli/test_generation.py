@@ -78,6 +78,7 @@ def test_vast_tensors_are_refused_at_once(cli: Cli, tmp_path: Path) -> None:
     node.test_param.error_func.append(8)
     node.test_param.error_threshold.append(0)
     (tmp_path / "vast.pb").write_bytes(node.SerializeToString())
+    assert cli("show", tmp_path / "vast.pb").code == 0  # imports what the clock isn't for
     begin = time.process_time()
     options = ("--impl", f"python:{tmp_path / 'copy.py'}:copy", "--out", tmp_path / "out", "-j", "1")
     assert cli("run", tmp_path / "vast.pb", *options).code == 2

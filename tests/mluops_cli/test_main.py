@@ -14,7 +14,7 @@ import click
 import pytest
 
 from mluops_cli import main as frame
-from mluops_cli.main import COMMANDS
+from mluops_cli.main import COMMANDS, MODULES
 from schemas.errors import InputError, Place, UnavailableError
 from schemas.version import __version__
 from tests.conftest import PROJECT
@@ -59,7 +59,7 @@ def test_help_lists_every_command_in_full(cli: Cli) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example(cli: Cli, name: str) -> None:
-    assert isinstance(import_module(f"mluops_cli.commands.{name}").command, click.Command)
+    assert isinstance(import_module(f"mluops_cli.commands.{MODULES.get(name, name)}").command, click.Command)
     for flag in ("--help", "-h"):
         ran = cli(name, flag)
         assert ran.code == 0
