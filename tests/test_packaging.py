@@ -47,7 +47,8 @@ def test_the_installed_wheel_generates_and_runs(installed: Path, tmp_path: Path)
 
 
 def test_the_wheel_is_what_runs(installed: Path, tmp_path: Path) -> None:
-    code = "import schemas, generators, cases, mluops_cli as m; print(*(x.__file__ for x in (schemas, generators, cases, m)))"
+    code = "import schemas, generators, cases, mluops_cli
+for each in schemas, generators, cases, mluops_cli: print(each.__file__)"
     env = {**os.environ, "PYTHONPATH": str(installed)}
     printed = subprocess.run(
         [sys.executable, "-P", "-c", code] if sys.version_info >= (3, 11) else [sys.executable, "-c", code],
