@@ -47,8 +47,9 @@ def test_the_installed_wheel_generates_and_runs(installed: Path, tmp_path: Path)
 
 
 def test_the_wheel_is_what_runs(installed: Path, tmp_path: Path) -> None:
-    code = "import schemas, generators, cases, mluops_cli
-for each in schemas, generators, cases, mluops_cli: print(each.__file__)"
+    code = (
+        "import schemas as s, generators as g, cases as c, mluops_cli as m; print(*(x.__file__ for x in (s, g, c, m)))"
+    )
     env = {**os.environ, "PYTHONPATH": str(installed)}
     printed = subprocess.run(
         [sys.executable, "-P", "-c", code] if sys.version_info >= (3, 11) else [sys.executable, "-c", code],
