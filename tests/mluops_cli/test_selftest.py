@@ -129,6 +129,7 @@ def test_what_can_not_be_tested(tmp_path: Path, cli: Cli) -> None:
     assert cli("selftest", tmp_path / "nowhere").code == 2
 
 
+@pytest.mark.slow
 def test_time_and_memory_of_a_large_case(tmp_path: Path) -> None:
     """At most (faults planted + 3) x judging it, and one copy of the output."""
     values = np.random.default_rng(0).uniform(1, 2, (256, 64, 256)).astype(np.float32)

