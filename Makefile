@@ -24,8 +24,8 @@ $(STAMP): pyproject.toml
 
 demo: install  ## generate the demo suite of every operator, run it, print the table
 	$(BIN)/mluops gen --suite demo --out $(DEMO)/cases
-	$(BIN)/mluops run $(DEMO)/cases --out $(DEMO)/results
-	@echo "Report: $(DEMO)/results/summary.json (and results.jsonl, a line per case)"
+	$(BIN)/mluops run $(DEMO)/cases --out $(DEMO)/results --html $(DEMO)/results/report.html
+	@echo "Report: $(DEMO)/results/report.html (and results.jsonl, a line per case)"
 
 check: install  ## lint, format and strict types
 	$(BIN)/ruff check .
