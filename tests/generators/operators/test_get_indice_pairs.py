@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from generators.operator import operator_named
+from schemas.casefile import read_case
 from schemas.errors import InputError
 
 OPERATOR = operator_named("get_indice_pairs")
@@ -193,3 +194,17 @@ def test_theoretical_work():
     env = OPERATOR.contract.bind({"indices": (10, 4)}, settings_of((5, 5, 5), (3, 3, 3), pad=ONE, batch=2, sub_m=1))
     assert OPERATOR.theory_ops(env, {}, {}) == 48 * 27 * 10 + 6 * 10 + 2 * 27 + 1
     assert OPERATOR.theory_ops({**env, "sub_m": 0}, {}, {}) == 56 * 27 * 10 + 2 * 27 + 1
+
+
+def test_the_public_rulebook_has_our_form(shared):
+    """The public sparse-convolution case: ten sites, each paired at all nine offsets, inputs in the order of j."""
+    with read_case(shared / "public_cases/prototxt/indice_convolution_backward_data/case_0.prototxt") as case:
+        public = case.inputs[2].array()
+        counts = list(case.params_message().indice_num)
+    sites = np.array([(n, 0, 2, 2) for n in range(10)], np.int32)  # one in the middle of each batch's plane
+    _, pairs, num = rulebook(sites, space=(1, 5, 5), kernel=(1, 3, 3), batch=10)
+    assert pairs.shape == public.shape == (9, 2, 10)
+    assert num.tolist() == counts
+    assert np.array_equal(pairs[:, 0], public[:, 0])
+    for k, (kh, kw) in enumerate(np.ndindex(3, 3)):  # every cell is reached: a row is its cell's number
+        assert pairs[k, 1].tolist() == [9 * n + (2 - kh) * 3 + 2 - kw for n in range(10)]
