@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -53,7 +53,8 @@ def run_tasks(tasks: Sequence[Task], jobs: int, prepare: Callable[[], None]) -> 
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in psutil.Process().children():
-                child.send_signal(signal.SIGINT)
+                with suppress(psutil.NoSuchProcess):  # the one whose death brought us here
+                    child.send_signal(signal.SIGINT)
             raise
 
 
