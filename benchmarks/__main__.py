@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
 import benchmarks
+
+WIDTH: Final = 240  # columns in a file or a pipe: no row wraps
 
 
 def main(names: list[str]) -> None:
@@ -25,7 +28,7 @@ def main(names: list[str]) -> None:
             bound = "" if row.bound is None else f"{sign} {row.bound:g} {row.unit}"
             holds = {None: "", True: "yes", False: "NO"}[row.holds]
             table.add_row(row.name, f"{row.value:,.2f} {row.unit}", bound, holds, row.note)
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else WIDTH).print(table)
 
 
 if __name__ == "__main__":

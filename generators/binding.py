@@ -26,8 +26,9 @@ EXTERNAL = "external"  # the suite of files without our metadata
 class Bound:
     """A case file bound to its operator; without a contract tensors are named by their ids.
 
-    params holds ints, floats and tuples under the file's field names, defaults filled in. A descriptor is None for a
-    tensor that is absent. withheld names the tensors whose data are absent on purpose.
+    params holds ints, floats and tuples under the file's field names, defaults filled in. descriptors holds inputs,
+    then outputs; an output called like an input is x~2 there, and None stands for a tensor that is absent. withheld
+    names the tensors whose data are absent on purpose.
     """
 
     file: CaseFile
@@ -68,7 +69,13 @@ class Bound:
         """
         if self.operator is not None and baseline_device(self.file.node) == "CPU":
             return False
-        return all(record.has_values or not record.elements for record in self.outputs.values() if record.judged)
+        counting = (record for record in self.outputs.values() if record.judged and not record.absent)
+        return all(record.has_values or not record.elements for record in counting)
+
+    @property
+    def records(self) -> dict[str, TensorRecord]:
+        """Inputs, then outputs, under the names of descriptors."""
+        return dict(zip(self.descriptors, (*self.inputs.values(), *self.outputs.values()), strict=True))
 
     def input_arrays(self, warn: Callable[[str], None] | None = None) -> dict[str, Array | None]:
         """The inputs by name, read-only: stored values (mapped where possible), or drawn; None for withheld ones.
@@ -102,10 +109,8 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
     place = Place(str(file.path))
     if file.numbering.word == OLD:
         raise InputError(file.numbering.text, place)
-    names = _names(file, operator, place)
-    inputs = dict(zip(names[: len(file.inputs)], file.inputs, strict=True))
-    outputs = dict(zip(names[len(file.inputs) :], file.outputs, strict=True))
-    records = {**inputs, **outputs}
+    inputs, outputs = _named(file, operator, place)
+    records = dict(zip(_distinct([*inputs, *outputs]), (*inputs.values(), *outputs.values()), strict=True))
     faults = tuple(meta.faults) if meta else ()
     null_pointers = {fault.partition(":")[2] for fault in faults if fault.startswith("null_pointer:")}
     bound = Bound(
@@ -131,15 +136,23 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
     return bound
 
 
-def _names(file: CaseFile, operator: Operator | None, place: Place) -> list[str]:
+def _named(file: CaseFile, operator: Operator | None, place: Place) -> tuple[dict[str, TensorRecord], ...]:
+    """Inputs and outputs by name."""
+    roles = file.inputs, file.outputs
     if operator is None:
-        return _distinct([record.id for record in (*file.inputs, *file.outputs)])
+        if not file.outputs:
+            raise InputError(f"{file.op} has no outputs, expected at least one", place)
+        return tuple(dict(zip(_distinct([each.id for each in role]), role, strict=True)) for role in roles)
     contract = operator.contract
     for role, given, wanted in (("inputs", file.inputs, contract.inputs), ("outputs", file.outputs, contract.outputs)):
         if len(given) != len(wanted):
             expected = f"{len(wanted)}: {', '.join(each.name for each in wanted)}"
             raise InputError(f"{file.op} has {len(given)} {role}, expected {expected}", place)
-    return list(contract.tensors)
+    specs = contract.inputs, contract.outputs
+    return tuple(
+        {spec.name: record for spec, record in zip(own, role, strict=True)}
+        for own, role in zip(specs, roles, strict=True)
+    )
 
 
 def _distinct(ids: Sequence[str]) -> list[str]:
@@ -239,5 +252,5 @@ def _check_contract(bound: Bound, contract: Contract, place: Place) -> None:
 
 def stored_bytes(bound: Bound) -> int:
     """Bytes of the tensors that a complete file of this case holds, for planning memory and disk."""
-    records = dict(bound.inputs) if not bound.valid else {**bound.inputs, **bound.outputs}
+    records = bound.records if bound.valid else bound.inputs
     return sum(math.ceil(each.span * each.dtype.width) for name, each in records.items() if name not in bound.withheld)

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from generators.axes import varied_paths
 from generators.case import Case, TensorPlan
-from generators.contract import LARGE, UNKNOWN, Contract, Env, Parameter, Shape, TensorSpec
-from generators.expressions import parse_expression
+from generators.contract import LARGE, UNKNOWN, Contract, Env, Parameter, Shape, TensorSpec, misshapen
+from generators.expressions import UNCOMPUTABLE, parse_expression
 from generators.invalid import check_invalid
 from generators.values import Values, check_values, names_in, parse_values
 from generators.yaml_marks import KeyPath
@@ -26,7 +26,6 @@ Raw = Mapping[str, Any]
 _NOTHING: Final[Raw] = {}
 _MEMO: Final = 4096  # parsed values kept; a spec written out has as many as entries
 _FAULTS: Final = frozenset(("null_handle", "null_descriptors", "null_pointers", "workspace", "null_workspace_size"))
-_UNBOUND: Final = (NameError, IndexError, TypeError, ZeroDivisionError, OverflowError)
 
 
 class Problem(Exception):  # noqa: N818  not for users: it becomes an InputError with a place
@@ -104,7 +103,8 @@ class CaseBuilder:
         """Sizes and parameters by name, and the shapes that are given."""
         env: Env = {}
         for name, value in raw.get("params", _NOTHING).items():
-            env[name] = value if type(value) is int else _parameter(self._parameters[name], value)
+            parameter = self._parameters[name]
+            env[name] = value if type(value) is int and parameter.length is None else _parameter(parameter, value)
         for name, value in raw.get("sizes", _NOTHING).items():
             env[name] = value if isinstance(value, int) else _evaluated(value, env, ("sizes", name))
         shapes: dict[str, Shape] = {}
@@ -117,7 +117,7 @@ class CaseBuilder:
                     )
         try:
             env = self.contract.bind(shapes, env)
-        except _UNBOUND as error:
+        except UNCOMPUTABLE as error:
             raise Problem(("params",), f"a default can't be computed: {error}") from None
         for name in self._parameters:
             if name not in env:
@@ -133,7 +133,7 @@ class CaseBuilder:
             dims = self._inferred(section, tensor, env)
         elements = math.prod(dims)
         if elements >= 2**63:
-            raise Problem((section, name, "shape"), f"shape {list(dims)} has {elements} elements, more than 2^63 - 1")
+            raise Problem((section, name, "shape"), f"shape {list(dims)} has more than 2^63 - 1 elements")
         if "dtype" in raw:
             dtype = _dtype_name(raw["dtype"])
         else:
@@ -150,7 +150,7 @@ class CaseBuilder:
         path = (section, tensor.name)
         try:
             dims = self.contract.shape(tensor.name, env)
-        except _UNBOUND:
+        except UNCOMPUTABLE:
             dims = None
         if dims is not None and min(dims, default=0) >= 0:
             return dims
@@ -239,13 +239,16 @@ def _remember(memo: dict[Any, Any], key: Any, value: Any) -> None:
 
 def _parameter(parameter: Parameter, value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(value)
-    if isinstance(value, str):
+        value = tuple(value)
+    elif isinstance(value, str):
         choices = parameter.choices or {}
         if value not in choices:
             hint = did_you_mean(value, choices) if choices else ": expected an integer"
             raise Problem(("params", parameter.name), f"unknown word {value!r} for {parameter.name}{hint}")
-        return choices[value]
+        value = choices[value]
+    wrong = misshapen(parameter, value)
+    if wrong is not None:
+        raise Problem(("params", parameter.name), wrong)
     return value
 
 
@@ -256,11 +259,11 @@ def _evaluated(text: str, env: Env, path: KeyPath) -> int:
         raise Problem(path, str(error)) from None
     except NameError as error:
         raise Problem(path, f"{text!r} reads {error.name}{did_you_mean(str(error.name), env)}") from None
-    except _UNBOUND as error:
+    except UNCOMPUTABLE as error:
         raise Problem(path, f"{text!r} can't be computed: {error}") from None
-    if not isinstance(value, int) or value < 0:
+    if type(value) is not int or value < 0:  # a comparison is an int, but no size
         raise Problem(path, f"{text!r} is {value}, expected an integer of 0 or more")
-    return int(value)
+    return value
 
 
 def _dtype_name(name: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from generators.data import BIT_GENERATOR, recipe_text
 from schemas import proto
 from schemas.criteria import NAMES, Criterion
 from schemas.dtypes import DTYPES
+from schemas.errors import InputError, Place
 from schemas.version import __version__
 
 NO_HASH: Final = "0" * 32  # as long as a hash is
@@ -26,13 +28,15 @@ def build_node(case: Case, contract: Contract, baseline: bool, *, per_output: bo
     """The Node of a case with its metadata; the dims of outputs are those of the plans, hashes are left to sign.
 
     baseline tells whether the file will carry the outputs: its device is then GPU, so that every runner uses them.
-    per_output: thresholds are stored with each output even where all agree.
+    per_output: thresholds are stored with each output even where all agree. InputError, with the spec's place, where a
+    size, a stride or a parameter is beyond its field.
     """
     node = proto.Node()
     node.op_name = case.op
     for tensors, plans in ((node.input, case.inputs), (node.output, case.outputs)):
         for plan in plans:
-            _add_tensor(tensors.add(), plan)
+            with _fitting(case):
+                _add_tensor(tensors.add(), plan)
     set_criteria(node, [case.criteria[plan.name] for plan in case.outputs], per_output=per_output)
     if baseline:
         set_baseline_device(node)
@@ -48,9 +52,19 @@ def build_node(case: Case, contract: Contract, baseline: bool, *, per_output: bo
         tags=case.tags,
     )
     note_criteria(meta, {plan.name: case.criteria[plan.name] for plan in case.outputs})
-    _set_params(node, meta, case, contract)
+    with _fitting(case):
+        _set_params(node, meta, case, contract)
     proto.set_meta(node, meta)
     return node
+
+
+@contextmanager
+def _fitting(case: Case) -> Iterator[None]:
+    """Tell a size, stride or parameter that is beyond its field as the spec's fault."""
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{case.id} doesn't fit into a case file: {error}", Place(case.place)) from None
 
 
 def sign(node: Any, hashes: Mapping[str, tuple[str, str]], withheld: Sequence[str]) -> None:

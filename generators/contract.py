@@ -11,7 +11,7 @@ from functools import cached_property
 from types import CodeType
 from typing import Any, Final, Literal, Protocol
 
-from generators.expressions import GLOBALS, Expression, parse_expression
+from generators.expressions import GLOBALS, UNCOMPUTABLE, Expression, parse_expression
 from schemas.criteria import Criterion
 from schemas.descriptor import Descriptor
 from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
@@ -207,7 +207,7 @@ class Contract:
         scope.update(env)
         try:
             return bool(eval(self._soundness, GLOBALS, scope))
-        except (NameError, IndexError, TypeError, ZeroDivisionError):
+        except UNCOMPUTABLE:
             return False  # sizes only the data tell, or something is missing
 
     def violations(
@@ -240,19 +240,22 @@ class Contract:
         large = [name for name in self.tensors if given[name].elements >= LARGE]
         if large:
             text = ", ".join(f"{name} has {given[name].elements} elements" for name in large)
-            found.append(Violation("large", self.large, f"{text}, {LARGE} or more"))
+            found.append(Violation("large", self.large, f"{text}, expected fewer than {LARGE}"))
         if not found:
             # What no implementation answers for, and zero elements, count only in a case that is right otherwise.
             found += [violation for violation in broken if not violation.statuses]
             zero = [size for size, status in self.zero_elements.items() if status != SUCCESS and env.get(size) == 0]
-            found += [Violation(f"{size} = 0", (self.zero_elements[size],), f"{size} is 0") for size in zero]
+            found += [
+                Violation(f"{size} = 0", (self.zero_elements[size],), f"{size} is 0, expected 1 or more")
+                for size in zero
+            ]
         return found
 
     def _breaks(self, rule: Rule, env: Env) -> bool:
         expression = parse_expression(rule.holds)
         try:
             return not expression(env)
-        except (NameError, IndexError, TypeError, ZeroDivisionError):
+        except UNCOMPUTABLE:
             return False  # sizes only the data tell, or a broken parameter that is reported as such
 
     def _tensor(self, tensor: TensorSpec, given: Mapping[str, Descriptor], env: Env) -> list[Violation]:
@@ -273,15 +276,18 @@ class Contract:
         try:
             if dims == self._shapes[name](env):
                 return found
-        except (NameError, IndexError, TypeError, ZeroDivisionError):
+        except UNCOMPUTABLE:
             pass  # a name that another violation left unbound; the other dims are still looked at
         for axis, (size, (bare, expression)) in enumerate(zip(dims, self._dims[name], strict=True)):
             try:
                 expected = env[bare] if bare else expression(env)
-            except (KeyError, NameError, IndexError, TypeError, ZeroDivisionError):
+            except (KeyError, *UNCOMPUTABLE):
                 continue
+            if not isinstance(expected, int):
+                continue  # a parameter that is reported as such
             if size != expected:
-                text = f"{name} dim {axis} is {size}, expected {expression.text} = {expected}"
+                reason = f"{expression.text} = " if expression.names else ""
+                text = f"{name} dim {axis} is {size}, expected {reason}{expected}"
                 found.append(Violation(f"{name}.dim{axis}", (BAD_PARAM,), text))
         return found
 
@@ -301,18 +307,23 @@ def _range_checks(parameter: Parameter) -> Iterator[str]:
         yield f"{most} <= {parameter.maximum}"
 
 
+def misshapen(parameter: Parameter, value: Any) -> str | None:
+    """What is wrong with the form of a parameter's value: one number, or a tuple of as many as it has."""
+    if parameter.length is None:
+        return f"{parameter.name} is {list(value)}, expected one number" if isinstance(value, tuple) else None
+    if isinstance(value, tuple) and len(value) == parameter.length:
+        return None
+    return f"{parameter.name} is {value}, expected {parameter.length} integers"
+
+
 def _parameter(parameter: Parameter, env: Env) -> list[Violation]:
     name, value = parameter.name, env.get(parameter.name)
     if value is None:
         return [Violation(name, (), f"parameter {name} is missing")]
-    if parameter.length is not None:
-        if not isinstance(value, tuple) or len(value) != parameter.length:
-            return [Violation(name, (), f"{name} is {value}, expected {parameter.length} integers")]
-        values: tuple[Any, ...] = value
-    elif isinstance(value, tuple):
-        return [Violation(name, (), f"{name} is {list(value)}, expected one number")]
-    else:
-        values = (value,)
+    wrong = misshapen(parameter, value)
+    if wrong is not None:
+        return [Violation(name, (), wrong)]
+    values: tuple[Any, ...] = value if isinstance(value, tuple) else (value,)
     for each in values:
         if parameter.choices is not None and each not in parameter.choices.values():
             expected = ", ".join(f"{number} ({word})" for word, number in parameter.choices.items())

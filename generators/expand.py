@@ -12,6 +12,7 @@ from generators.invalid import derive_invalid
 from generators.matrix import Assignment, Attempt, combinations
 from generators.operator import operator_named
 from generators.spec import Spec, load_spec, spec_files
+from generators.spec_leaves import NAME_LENGTH
 from generators.yaml_marks import KeyPath, together
 from schemas.errors import InputError
 
@@ -45,6 +46,11 @@ def expand(spec: Spec, suites: Collection[str] | None = None, seed: int = 1) -> 
             cases = _cases(spec, builder, suite, index)
             try:
                 for case in cases:
+                    if len(case.name) > NAME_LENGTH:
+                        message = (
+                            f"case name {case.name!r} has {len(case.name)} letters, expected at most {NAME_LENGTH}"
+                        )
+                        raise InputError(message, spec.place(("suites", suite, index, "name")))
                     if case.name in taken:
                         line = entries[taken[case.name]].line
                         message = f"duplicate case name {case.name!r}, first of the entry in line {line}"

@@ -38,7 +38,7 @@ def select_cases(ops: Sequence[str], suites: Collection[str], specs: Sequence[Pa
             errors.append(error)
     if errors:
         raise together(errors)
-    _check_suites(suites, loaded)
+    check_suites(suites, {suite for spec in loaded for suite in spec.suites})
     return [cases[key] for key in sorted(cases)]
 
 
@@ -48,9 +48,9 @@ def _add(cases: dict[str, Case], case: Case) -> None:
         raise InputError(f"{case.place}: case {case.id} is defined twice, first at {other.place}")
 
 
-def _check_suites(suites: Collection[str], loaded: Sequence[Spec]) -> None:
-    """InputError for a suite that neither these specs nor the built-in ones of any operator have."""
-    known = {suite for spec in loaded for suite in spec.suites}
+def check_suites(suites: Collection[str], known: Collection[str]) -> None:
+    """InputError for a suite that is neither known nor one of the built-in specs of any operator."""
+    known = set(known)
     if set(suites) <= known:
         return
     known |= {suite for path in spec_files() for suite in load_spec(path).suites}

@@ -15,7 +15,9 @@ from schemas.errors import InputError
 from schemas.status import STATUS_NUMBERS, status_name
 from schemas.suggest import did_you_mean
 
-NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*")
+NAME_LENGTH: Final = 200  # so that the names of a case's files, the temporary ones too, stay below the usual 255
+NAME: Final = re.compile(rf"[a-z0-9][a-z0-9_.-]{{0,{NAME_LENGTH - 1}}}")
+SEED_LIMIT: Final = 2**64  # seeds are smaller: a case file holds them as uint64
 CRITERIA: Final = tuple(dict.fromkeys((*NAMES.values(), "diff3_1")))
 Schema = dict[str, Any]
 Test = Callable[[Any], bool]
@@ -109,6 +111,10 @@ def _is_count(value: Any) -> bool:
     return _is_integer(value) and value >= 1
 
 
+def _is_seed(value: Any) -> bool:
+    return _is_integer(value) and 0 <= value < SEED_LIMIT
+
+
 def _is_axis(value: Any) -> bool:
     return (isinstance(value, list) and bool(value)) or isinstance(value, str)
 
@@ -138,7 +144,7 @@ _DRAWN: Final[Schema] = {
 Name = Annotated[
     Any,
     _Leaf(
-        "a name of a-z 0-9 _ . -, starting with a letter or digit",
+        f"a name of a-z 0-9 _ . -, starting with a letter or digit, {NAME_LENGTH} at most",
         _is_name,
         {"type": "string", "pattern": f"^{NAME.pattern}$"},
     ),
@@ -170,7 +176,12 @@ Strides = Annotated[
     ),
 ]
 Threshold = Annotated[
-    Any, _Leaf("a number of 0 or more", lambda value: _is_number(value) and value >= 0, {**_NUMBER, "minimum": 0})
+    Any,
+    _Leaf(
+        "a finite number of 0 or more",
+        lambda value: _is_number(value) and 0 <= value < float("inf"),
+        {**_NUMBER, "minimum": 0},
+    ),
 ]
 Share = Annotated[
     Any,
@@ -204,6 +215,10 @@ Workspace = Annotated[
 ]
 CriterionName = Annotated[Any, _Word("criterion", CRITERIA)]
 Count = Annotated[Any, _Leaf("an integer of 1 or more", _is_count, {"type": "integer", "minimum": 1})]
+Seed = Annotated[
+    Any,
+    _Leaf("an integer from 0 to 2^64 - 1", _is_seed, {"type": "integer", "minimum": 0, "maximum": SEED_LIMIT - 1}),
+]
 Rows = Annotated[
     Any,
     _Leaf(

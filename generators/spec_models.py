@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from generators.spec_leaves import (
     Axis,
@@ -23,6 +23,7 @@ from generators.spec_leaves import (
     Pair,
     Parameter,
     Rows,
+    Seed,
     Shape,
     Share,
     Size,
@@ -81,7 +82,7 @@ class Sample(Model):
     """Random values at dotted paths, drawn anew until they make a legal case."""
 
     count: Count = Field(description="number of cases")
-    seed: StrictInt = Field(default=1, description="of these draws alone; --seed has no part in them")
+    seed: Seed = Field(default=1, description="of these draws alone; --seed has no part in them")
     over: dict[str, Drawn] = Field(description="dotted path -> what to draw from")
 
 
@@ -106,7 +107,7 @@ class Fields(Model):
     include: list[dict[str, Any]] = Field(default=[], description="further combinations")
     expect: Expect = Field(default="SUCCESS", description="accepted statuses")
     tags: list[Tag] = []
-    seed: StrictInt = Field(default=1, description="default: --seed")
+    seed: Seed = Field(default=1, description="default: --seed")
     derive: StrictBool = Field(default=False, description="expand to the invalid cases derived from this valid one")
     null_handle: StrictBool = False
     null_descriptors: list[Tag] = []

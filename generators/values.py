@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from generators.expressions import parse_expression
+from generators.expressions import UNCOMPUTABLE, parse_expression
 from generators.limits import bit_pattern, limits
 from generators.stored import find_stored, stored_text
 from schemas.dtypes import DType, dtype_named
@@ -32,6 +32,7 @@ KINDS: Final[Mapping[str, str]] = {
 ROWS: Final = ("unique", "clusters")  # kinds whose args are a pair per column
 OPTIONS: Final = ("nan", "inf", "special", "special_share")
 SPECIAL_SHARE: Final = 0.01
+_BITS: Final = 128  # of an integer: more than any element holds, and no float overflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +202,8 @@ def _choice(kind: str, raw: Any, env: Mapping[str, Any], dtype: DType) -> tuple[
 
 def _sequence(kind: str, raw: Any, env: Mapping[str, Any], dtype: DType) -> tuple[Any, ...]:
     start, step = (_number(kind, each, env) for each in _list(kind, raw, 2))
+    if not (math.isfinite(start) and math.isfinite(step)):
+        raise InputError(f"sequence needs finite numbers, found [{start}, {step}]")
     if not dtype.is_float and (start != int(start) or step != int(step)):
         raise InputError(f"sequence [{start}, {step}] is not of whole numbers, as dtype {dtype.name} needs")
     return (start, step) if dtype.is_float else (_element(kind, start, dtype), int(step))
@@ -249,12 +252,14 @@ def _number(kind: str, raw: Any, env: Mapping[str, Any]) -> Any:
             value = _expression(raw)(env)
         except NameError as error:
             raise InputError(f"{kind}: {raw!r} reads {error.name}{did_you_mean(str(error.name), env)}") from None
-        except (TypeError, IndexError, ZeroDivisionError, OverflowError) as error:
+        except UNCOMPUTABLE as error:
             raise InputError(f"{kind}: {raw!r} can't be computed: {error}") from None
     if isinstance(value, bool):
         return int(value)
     if not isinstance(value, (int, float)):
         raise InputError(f"{kind} needs {KINDS[kind]}, found {raw!r}")
+    if isinstance(value, int) and value.bit_length() > _BITS:
+        raise InputError(f"{kind}: {raw!r} is beyond {_BITS} bits")
     return value
 
 

@@ -5,6 +5,7 @@ YAML 1.2's core schema: 1e-3 is a number, 010 is ten, no and on are words; dupli
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from schemas.errors import InputError, Place
 KeyPath = tuple[str | int, ...]
 
 _MOST: Final = 20  # errors told of one file
+_BITS: Final = 128  # of an integer: the widest elements, as bit patterns
 _TAG: Final = "tag:yaml.org,2002:"
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -195,7 +197,12 @@ class _Builder:
 
     def _scalar(self, event: Any) -> Any:
         if event.implicit[0]:
-            return plain_scalar(event.value) if event.value[:1] in _SPECIAL or not event.value else event.value
+            if event.value[:1] not in _SPECIAL and event.value:
+                return event.value
+            value = plain_scalar(event.value)
+            if event.value not in _CONSTANTS and _too_large(value):
+                self._fail(event, f"{event.value:.40} is too large a number; infinity is written .inf")
+            return value
         if event.tag in (None, "!", _TAG + "str"):
             return event.value
         value = plain_scalar(event.value)
@@ -237,6 +244,11 @@ class _Builder:
             for key, value in each.items() if isinstance(each, dict) else ():
                 own.setdefault(key, value)
         return own
+
+
+def _too_large(value: Any) -> bool:
+    """Whether a number is beyond what a dtype or a parameter could hold, however it is meant."""
+    return value.bit_length() > _BITS if type(value) is int else type(value) is float and math.isinf(value)
 
 
 @lru_cache(maxsize=1 << 14)

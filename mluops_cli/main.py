@@ -6,12 +6,13 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
 
 import click  # not rich_click: rendering the list of commands with rich takes longer than everything else together
 
+from mluops_cli import streams
+from mluops_cli.reports.text import visible
 from schemas.errors import MluopsError
 from schemas.suggest import did_you_mean
 from schemas.version import __version__
@@ -80,11 +81,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code; arguments default to the process's own."""
     if _COMPLETE in os.environ:
         cli.main(prog_name="mluops", complete_var=_COMPLETE)
+    streams.open_closed()
+    streams.speak_utf8()
     code = _run(list(sys.argv[1:] if arguments is None else arguments))
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         code = _reader_gone()
+    except OSError as error:
+        code = _unwritten(error)
     sys.exit(code)
 
 
@@ -123,12 +128,21 @@ def _failed(message: str, code: int, debug: bool) -> int:
     """Say it on stderr, in one piece and never wrapped."""
     if debug:
         traceback.print_exc()
-    with suppress(BrokenPipeError):
-        sys.stderr.write(message.rstrip("\n") + "\n")
+    try:
+        sys.stderr.write(visible(message.rstrip("\n")) + "\n")
+        sys.stderr.flush()
+    except OSError:
+        streams.abandon(sys.stderr)
     return code
 
 
 def _reader_gone() -> int:
     """Whoever read our output closed it (`| head`): end quietly, as a program killed by SIGPIPE does."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    streams.abandon(sys.stdout)
     return BROKEN_PIPE
+
+
+def _unwritten(error: OSError) -> int:
+    """What we printed last could not be written (a full disk): our own failure."""
+    streams.abandon(sys.stdout)
+    return _failed(f"standard output: {error.strerror}", INTERNAL, debug=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +29,7 @@ SUFFIXES: Final = (".pb", ".prototxt")
 _SMALL: Final = 1 << 16  # bytes: below this, reading a file beats mapping it, and it holds no open file
 _ROLES: Final = {6: "input", 7: "output"}  # field numbers of Node
 _PAD: Final = 3001
+_OP: Final = re.compile(r"\w[\w.+-]*")
 _PATIENCE: Final = 8  # unpacked elements stepped over one by one before the rest of the run is measured at once
 
 
@@ -102,7 +104,8 @@ def read_case(path: Path, generation: str = CURRENT) -> CaseFile:
     """Read a .pb or .prototxt case file: headers now, values when a record's array() asks for them.
 
     generation old reads the enum numbers of a binary file as older generators wrote them. InputError where the file is
-    missing, not a case file, cut off, lacks a required field or holds an unknown enum number.
+    missing, not a case file, cut off, lacks a required field, or holds an unknown enum number or an op_name that is no
+    name.
     """
     file = str(path)
     if path.suffix not in SUFFIXES:
@@ -119,6 +122,8 @@ def read_case(path: Path, generation: str = CURRENT) -> CaseFile:
         headers, bulks = _split(buffer)
         older = binary and generation == OLD
         node = _checked_node(translated(headers)) if older else _current_node(headers, binary)
+        if _OP.fullmatch(node.op_name) is None:  # it becomes part of ids and paths
+            raise InputError(f"op_name is {node.op_name[:60]!r}, expected a word of letters, digits, _ . + -")
         folder = path.parent
         records: dict[str, list[TensorRecord]] = {}
         for role, header_list in (("input", node.input), ("output", node.output)):

@@ -73,12 +73,6 @@ def dtype_named(name: str) -> DType | None:
     return DTYPES.get(_ALIASES.get(name, name))
 
 
-def dtype_of(array: np.ndarray[Any, Any]) -> DType | None:
-    """The dtype whose values the array holds, or None; complex64 reads as complex_float."""
-    storage = array.dtype.newbyteorder("<") if array.dtype.byteorder == ">" else array.dtype
-    return next((dtype for dtype in _ALL if dtype.storage is not None and dtype.storage == storage), None)
-
-
 LAYOUTS: Final[tuple[str, ...]] = (
     "NCHW", "NHWC", "HWCN", "NDHWC", "ARRAY", "TNC", "NTC", "NCDHW", "NC", "NLC", "NCL",
 )  # fmt: skip

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from schemas.errors import InputError, Place
 
 DESCRIPTOR: Final = Path(__file__).with_name("mluoptest.desc")
+_QUOTED: Final = 200  # characters of each end of a long message
 _SHORTCUTS: Final = {"Node": "mluoptest.Node", "Tensor": "mluoptest.Tensor", "CaseMeta": "mluops.CaseMeta"}
 
 if TYPE_CHECKING:
@@ -87,7 +88,12 @@ def parse_text(text: str, message: Any, file: str) -> Any:
     except text_format.ParseError as error:
         line, column = error.GetLine(), error.GetColumn()
         where = f"{line}:{column} : " if column is not None else f"{line} : "
-        raise InputError(str(error).removeprefix(where), Place(file, line, column)) from None
+        raise InputError(_cut(str(error).removeprefix(where)), Place(file, line, column)) from None
+
+
+def _cut(message: str) -> str:
+    """The two ends of a long message: protobuf quotes the whole line, then says what is wrong with it."""
+    return message if len(message) <= 2 * _QUOTED else f"{message[:_QUOTED]} ... {message[-_QUOTED:]}"
 
 
 def print_text(message: Any, indent: int = 0) -> str:

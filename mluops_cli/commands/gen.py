@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
-from mluops_cli.commands.options import ByteSize, Names, generation_option, load_plugins, plugin_option
+from mluops_cli.commands.options import ByteSize, Names, generation_option, load_plugins, make_folder, plugin_option
 from mluops_cli.commands.tables import format_bytes, table_lines
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _cores() -> int:
     "--out", default="mluops-cases", show_default=True, type=click.Path(path_type=Path), help="Folder for it."
 )
 @click.option("--format", "format_", default="pb", show_default=True, type=click.Choice(["pb", "prototxt", "both"]))
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Of all random data.")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**64 - 1), help="Of all random data.")
 @click.option("-j", "--jobs", default=_cores, show_default="cores", type=click.IntRange(1), help="Worker processes.")
 @click.option(
     "--inline-limit",
@@ -194,37 +194,28 @@ def _print_plan(sizes: dict[str, int]) -> None:
 
 def _check_space(out: Path, sizes: dict[str, int]) -> None:
     """UnavailableError where the disk can't take the files; those that they replace count as room."""
+    from generators.manifest import case_files
     from schemas.errors import UnavailableError
 
     existing = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
     free = shutil.disk_usage(existing).free
     needed = sum(sizes.values())
     if needed > free:
-        replaced = sum(path.stat().st_size for case in sizes for path in _own_files(out / case))
+        replaced = sum(path.stat().st_size for _, path in case_files(out, sizes))
         # A file is replaced only once the new one is whole, so the largest case needs its room twice.
         needed += max(sizes.values()) - replaced
     if needed > free:
         raise UnavailableError(f"{out}: needs {format_bytes(needed)}, the disk has {format_bytes(free)} free")
 
 
-def _own_files(stem: Path) -> Iterator[Path]:
-    for suffix in (".pb", ".prototxt"):
-        if stem.with_name(stem.name + suffix).is_file():
-            yield stem.with_name(stem.name + suffix)
-    if stem.parent.is_dir():
-        yield from (
-            path for path in stem.parent.iterdir() if path.name.startswith(f"{stem.name}.") and path.suffix == ".bin"
-        )
-
-
 def _write(tasks: Sequence[Task], out: Path, jobs: int, plugins: Sequence[Path]) -> int:
     """Make all cases, then the manifest, also of what is done when something stops it; the exit code."""
     from generators.batch import run_tasks
-    from generators.manifest import read_manifest, update_manifest
+    from generators.manifest import refuse_foreign, remove_stale, update_manifest
     from schemas.errors import MluopsError, UnavailableError
 
-    _make_folder(out)
-    read_manifest(out)  # a foreign file of that name is an error before anything is written
+    make_folder(out)
+    refuse_foreign(out, [task.id for task in tasks])  # before anything is written
     done: dict[str, dict[str, Any]] = {}
     code = 0
     try:
@@ -242,17 +233,11 @@ def _write(tasks: Sequence[Task], out: Path, jobs: int, plugins: Sequence[Path])
     finally:
         if done:
             update_manifest(out, done)
+            stale = remove_stale(out, done)
+            if stale:
+                click.echo(f"{len(stale)} files of earlier cases of these names removed, such as {stale[0]}", err=True)
     click.echo(f"{len(done)} cases, {format_bytes(sum(entry['bytes'] for entry in done.values()))} in {out}")
     return code
-
-
-def _make_folder(out: Path) -> None:
-    from schemas.errors import InputError
-
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: can't make this folder: {error.strerror}") from None
 
 
 def _shown(results: Iterable[Result], total: int) -> Iterator[Result]:

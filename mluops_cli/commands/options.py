@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -13,6 +14,7 @@ import rich_click as click
 from generators.operator import add_operators
 from mluops_cli.implementations.loading import load_file
 from mluops_cli.implementations.registry import add_implementations
+from schemas.errors import InputError
 from schemas.generation import CURRENT, GENERATIONS
 
 _UNITS: Final = {
@@ -48,6 +50,27 @@ class Names(click.ParamType):  # type: ignore[type-arg]
         if not names:
             self.fail("expected names separated by commas", param, ctx)
         return names
+
+
+class Seconds(click.FloatRange):
+    """A finite time above 0; click's own range lets nan through."""
+
+    def __init__(self) -> None:
+        super().__init__(0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds: float = super().convert(value, param, ctx)
+        if not math.isfinite(seconds):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return seconds
+
+
+def make_folder(out: Path) -> None:
+    """The folder that a command writes to; InputError where it can't be made."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: can't make this folder: {error.strerror}") from None
 
 
 def cores() -> int:

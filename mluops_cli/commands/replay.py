@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from mluops_cli.commands.options import plugin_option
+from mluops_cli.commands.options import Seconds, plugin_option
 from mluops_cli.commands.outcomes import folder
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @folder("out", "OUT")
 @click.option("--impl", metavar="NAME[:OPTIONS]", help="Another implementation than that of the run.")
 @click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(1), help="Worker processes.")
-@click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(0, min_open=True), metavar="S")
+@click.option("--timeout", default=300.0, show_default=True, type=Seconds(), metavar="S")
 @plugin_option
 def command(out: Path, impl: str | None, jobs: int, timeout: float, plugins: tuple[Path, ...]) -> int:
     """Run the failing cases of the run in OUT again and say which are fixed. OUT's results are left as they are.

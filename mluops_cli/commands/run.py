@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import rich_click as click
 
 from mluops_cli.commands import run_options
-from mluops_cli.commands.options import ByteSize, Names, generation_option, plugin_option
+from mluops_cli.commands.options import ByteSize, Names, Seconds, generation_option, make_folder, plugin_option
 from mluops_cli.commands.run_options import Given
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _cores() -> int:
 @click.option("--impl", default=_IMPLEMENTATION, show_default=True, metavar="NAME[:OPTIONS]", help="What to run.")
 @click.option("--out", default="mluops-out", show_default=True, type=click.Path(path_type=Path), help="For results.")
 @click.option("-j", "--jobs", show_default="cores; 1 with --perf", type=click.IntRange(1), help="Worker processes.")
-@click.option("--timeout", default=_TIMEOUT, show_default=True, type=click.FloatRange(0, min_open=True), metavar="S")
+@click.option("--timeout", default=_TIMEOUT, show_default=True, type=Seconds(), metavar="S")
 @click.option("--memory", type=ByteSize(), metavar="SIZE", help="What a case may take.  [default: what there is]")
 @click.option("-k", "keywords", metavar="EXPR", help="Only cases whose id matches: parts, and, or, not, ( ).")
 @click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
@@ -58,6 +58,9 @@ def _cores() -> int:
 def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     """Run an implementation on the case files at PATH... and judge what it computes.
 
+    Folders are searched with all below them, links too; files and folders whose name begins with a dot are left out.
+    A case that is there as .pb and as .prototxt runs once, as .pb.
+
     Exit code: 0 all passed, 1 something failed or nothing was validated, 2 the command or a case file is wrong,
     3 our own failure, 5 nothing selected, 130 interrupted.
     """
@@ -72,6 +75,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     if not cases:
         click.echo("no case is selected", err=True)
         return NOTHING_SELECTED
+    make_folder(out)
     refuse_foreign(out)
     if given["resume"]:
         settings.finished = _finished(out, {case.id for case in cases}, given["impl"])
@@ -165,4 +169,9 @@ def _repro(given: Given) -> Callable[[PlannedCase], str]:
         elif value is not None and value is not False and value != option.default:
             words += [flag, f"{value:g}" if isinstance(value, float) else value]
     tail = shlex.join(map(str, words))
-    return lambda case: f"mluops run {shlex.quote(case.file)} {tail}"
+    return lambda case: f"mluops run {shlex.quote(_as_path(case.file))} {tail}"
+
+
+def _as_path(file: str) -> str:
+    """A file name that can't be taken for an option."""
+    return f"./{file}" if file.startswith("-") else file

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
+from mluops_cli.commands.options import Seconds
 from mluops_cli.commands.outcomes import waivers_option
 from schemas.errors import InputError
 
@@ -51,7 +52,7 @@ perf_options = _together(
         "--min-time",
         default=MIN_TIME,
         show_default=True,
-        type=click.FloatRange(0, min_open=True),
+        type=Seconds(),
         metavar="S",
         help="--perf: time calls for S seconds, and on until the median is steady; at most ten times as long in all.",
     ),

@@ -13,6 +13,7 @@ import rich_click as click
 
 from mluops_cli.commands.options import Names, cores, generation_option, plugin_option
 from mluops_cli.commands.tables import table_lines
+from mluops_cli.reports.text import one_line
 
 if TYPE_CHECKING:
     from mluops_cli.execution.plan import PlannedCase
@@ -57,7 +58,7 @@ def command(
             try:
                 tested.append(_test(case, jobs))
             except MluopsError as error:
-                click.echo(f"{case.id}: {error}", err=True)
+                click.echo(one_line(f"{case.id}: {error}"), err=True)
                 broken = True
                 continue
             _print_case(tested[-1])
@@ -103,7 +104,7 @@ def _print_case(tested: Tested) -> None:
     caught = sum(trial.caught for trial in planted)
     unseen = sum(not (trial.caught or trial.must) for trial in planted)
     beyond = f", {unseen} below the thresholds" if unseen else ""
-    click.echo(f"{tested.case}: {caught} of {len(planted)} caught{beyond}")
+    click.echo(one_line(f"{tested.case}: {caught} of {len(planted)} caught{beyond}"))
     if tested.alarm:
         click.echo(f"  FALSE ALARM: the judge fails right outputs: {tested.alarm}")
     for trial in planted:

@@ -12,7 +12,7 @@ from generators.binding import Bound
 from mluops_cli.execution.buffers import Array, OutputBuffer, digest
 from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge_outputs
 from mluops_cli.execution.settings import Judging
-from mluops_cli.implementations.base import Call, CannotShow, Crashed, Implementation, Outcome, OutOfBounds
+from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, Implementation, Outcome, OutOfBounds
 from mluops_cli.judging.verdict import Verdict, judge_status
 from schemas.status import SUCCESS
 
@@ -75,6 +75,8 @@ class Calls:
             return failed(str(damage), retire=True)
         except Crashed as crash:
             return {"status": "crash", "reason": str(crash)}
+        except BadAnswer as answer:
+            return error("implementation", str(answer))
         except BaseException as raised:  # SystemExit and the like are the implementation's too
             return error("implementation", f"raised {describe(raised)}")
         self.host_us.append((time.perf_counter() - start) * 1e6)

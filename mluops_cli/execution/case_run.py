@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from mluops_cli.execution.settings import WorkerSettings
 from mluops_cli.implementations.base import Call, Implementation
 from schemas import proto
 from schemas.casefile import CaseFile, read_case
-from schemas.errors import InputError, MluopsError
+from schemas.errors import InputError, MluopsError, Place
 from schemas.generation import CURRENT
 from schemas.status import SUCCESS
 from schemas.tensors import TensorRecord
@@ -37,10 +38,19 @@ def run_case(
             if kernels is not None and file.op not in kernels:
                 return {"status": "skip", "reason": f"{implementation.name} has no kernel of {file.op}"}
             return _run(prepare(file), implementation, settings, meter)
+    except InputError as wrong:
+        return error("case", str(_as_planned(wrong, task)))
     except MluopsError as wrong:
-        return error("case" if wrong.exit_code == InputError.exit_code else "tool", str(wrong))
+        return error("tool", str(wrong))
     except Exception as wrong:
         return error("tool", f"internal error: {describe(wrong)}")
+
+
+def _as_planned(wrong: InputError, task: Mapping[str, Any]) -> InputError:
+    """The error with the file's name as the command has it; every error of a case has a place."""
+    place = wrong.place or Place(task["file"])
+    shown = task.get("shown", task["file"])
+    return InputError(wrong.message, replace(place, file=shown) if place.file == task["file"] else place)
 
 
 def _run(
@@ -113,14 +123,13 @@ def _baseline(bound: Bound, inputs: Mapping[str, Array | None], compared: Sequen
 def _facts(bound: Bound) -> Result:
     """What a report says of the case besides its verdict."""
     meta = bound.file.meta
-    roles = {"input": bound.inputs, "output": bound.outputs}
+    roles = ["input"] * len(bound.inputs) + ["output"] * len(bound.outputs)
     return {
         "expected_status": list(bound.expect),
         "place": meta.place if meta is not None else "",
         "tags": list(bound.tags),
         "tensors": {
             name: {"role": role, "dtype": record.dtype.name, "layout": record.layout, "dims": list(record.shape)}
-            for role, records in roles.items()
-            for name, record in records.items()
+            for role, (name, record) in zip(roles, bound.records.items(), strict=True)
         },
     }

@@ -23,6 +23,11 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class Loaded:
+    """The implementation has come up, or no case needs it: from here on this run's results replace earlier ones."""
+
+
+@dataclass(frozen=True, slots=True)
 class CaseStarted:
     """A worker has been given the case."""
 
@@ -69,5 +74,5 @@ class RunFinished:
     interrupted: bool = False
 
 
-Event = RunStarted | CaseStarted | CaseFinished | Heartbeat | WorkerLost | RunFinished
+Event = RunStarted | Loaded | CaseStarted | CaseFinished | Heartbeat | WorkerLost | RunFinished
 Listener = Callable[[Event], None]

@@ -121,11 +121,7 @@ class _Fleet:
         self.paths = [self.worker.folder, *self.worker.plugins, *files]
         self._admit()
         self._demand_workers()
-        todo = self.ledger.open(cases, len(self.slots))
-        for case in todo:
-            if case.problem is not None:
-                self.ledger.add(case, {"status": "error", "blame": "case", "reason": case.problem})
-        self._split([case for case in todo if case.problem is None])
+        self._split(self.ledger.open(cases, len(self.slots)))
         self.client.subscribe_topic(self.topic, lambda event: self.messages.put(event[1]))
         with interruptible() as interrupt:
             try:

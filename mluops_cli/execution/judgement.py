@@ -44,7 +44,7 @@ def judge_outputs(
             alternatives=_other_modes(bound, inputs, item),
         )
         if diagnosis is not None:
-            result["outputs"][item.name]["diagnosis"] = diagnosis.as_record() | {"words": diagnosis.words}
+            result["outputs"][item.name]["diagnosis"] = diagnosis.as_record(compared.unequal)
     return result
 
 
@@ -75,8 +75,9 @@ def outputs_under_test(
 
 
 def judge(bound: Bound, judged: Sequence[OutputUnderTest], options: Judging, *, threads: int = 1) -> Verdict:
-    """The verdict on the outputs, without a diagnosis."""
-    return judge_case(judged, exempt=bound.suite in _EXEMPT, loose_nan=options.loose_nan, threads=threads)
+    """The verdict on the outputs, without a diagnosis; of an empty input nothing but zeros may come in any suite."""
+    exempt = bound.suite in _EXEMPT or not all(record.elements for record in bound.inputs.values())
+    return judge_case(judged, exempt=exempt, loose_nan=options.loose_nan, threads=threads)
 
 
 def has_undefined_parts(bound: Bound) -> bool:

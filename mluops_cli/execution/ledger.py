@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from mluops_cli.execution.events import CaseFinished, Event, Listener, RunFinished, RunStarted
+from mluops_cli.execution.events import CaseFinished, CaseStarted, Event, Listener, Loaded, RunFinished, RunStarted
 from mluops_cli.execution.plan import PlannedCase
 from mluops_cli.execution.settings import RunSettings
 from mluops_cli.reports.record import Record, Tally
@@ -20,21 +20,31 @@ class Ledger:
         self.listeners = listeners
         self.tally = Tally()
         self.selected = 0
+        self.loaded = False
+        self.unreadable: list[PlannedCase] = []
         self.start = time.monotonic()
 
     def emit(self, event: Event) -> None:
-        """Tell the listeners."""
+        """Tell the listeners; that the implementation is loaded goes before the first news of a case, and the end."""
+        if not self.loaded and isinstance(event, CaseStarted | CaseFinished | RunFinished):
+            self.loaded = True
+            self.emit(Loaded())
         for listener in self.listeners:
             listener(event)
 
     def open(self, cases: Sequence[PlannedCase], jobs: int) -> list[PlannedCase]:
-        """Begin the run; the cases that have no record yet, with more than one job the largest first."""
+        """Begin the run; the readable cases that have no record yet, with more than one job the largest first.
+
+        Those that can't be read get theirs at the end: an implementation that can't be loaded leaves no record at all.
+        """
         settings = self.settings
         for record in settings.finished:
             self.tally.add(record.status, record.blame)
         done = {record.case for record in settings.finished}
         todo = [case for case in cases if case.id not in done]
         self.selected = len(todo) + len(done)
+        self.unreadable = [case for case in todo if case.problem is not None]
+        todo = [case for case in todo if case.problem is None]
         jobs = min(jobs, max(1, len(todo)))
         if jobs > 1:  # so that no worker is left alone with a large one at the end
             todo.sort(key=lambda case: -case.size)
@@ -68,6 +78,9 @@ class Ledger:
 
     def close(self, *, interrupted: bool) -> RunFinished:
         """End the run."""
+        for case in self.unreadable:
+            if not self.enough:
+                self.add(case, {"status": "error", "blame": "case", "reason": str(case.problem)})
         code = self.tally.exit_code(strict=self.settings.strict, interrupted=interrupted)
         seconds = time.monotonic() - self.start
         finished = RunFinished(self.tally, code, seconds, self.selected - self.tally.total, interrupted)

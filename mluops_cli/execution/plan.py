@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from generators.binding import EXTERNAL
-from generators.manifest import read_manifest
+from generators.manifest import ForeignManifest, read_manifest
 from mluops_cli.execution.selection import parse_keywords, parse_shard, shard
 from schemas.casefile import SUFFIXES, read_case
 from schemas.errors import InputError, MluopsError
@@ -48,8 +49,9 @@ def plan_cases(
     out: Path | None = None,
     generation: str = CURRENT,
 ) -> list[PlannedCase]:
-    """The selected cases below the paths, sorted by path; InputError for a path that is no case file and no folder.
+    """The selected cases below the paths, sorted by path.
 
+    InputError for a path that is no case file and no folder, and for a suite that no case and no operator has.
     out is where the run's results go: what it keeps there is not searched, unless a path leads into it.
     """
     matches = parse_keywords(keywords) if keywords is not None else None
@@ -58,7 +60,11 @@ def plan_cases(
     cases = _unique(
         _describe(path, name, generation) for path, name in _find(paths, os.path.realpath(out) if out else None)
     )
-    cases = [case for case in cases if not suites or case.suite in suites]
+    if suites:
+        from generators.selection import check_suites  # here: it brings all that reads specs
+
+        check_suites(suites, {case.suite for case in cases})
+        cases = [case for case in cases if case.suite in suites]
     if matches is not None:
         cases = [case for case in cases if matches(case.id)]
     if shard_of is not None:
@@ -68,7 +74,7 @@ def plan_cases(
 
 def _find(paths: Sequence[Path], out: str | None) -> Iterator[tuple[Path, str]]:
     """Case files, each once, with their path below the argument without suffix; .pb goes before .prototxt."""
-    seen: set[str] = set()
+    chosen: dict[str, tuple[Path, str]] = {}
     for argument in paths:
         if argument.is_dir():
             found = sorted(_below(argument, out))
@@ -81,23 +87,33 @@ def _find(paths: Sequence[Path], out: str | None) -> Iterator[tuple[Path, str]]:
         for path in found:
             stem = path.with_suffix("")
             key = os.path.realpath(path.parent) + os.sep + stem.name
-            if key not in seen:
-                seen.add(key)
-                yield path, (stem.relative_to(argument) if path != argument else Path(stem.name)).as_posix()
+            name = (stem.relative_to(argument) if path != argument else Path(stem.name)).as_posix()
+            if key not in chosen or _rank(path) < _rank(chosen[key][0]):
+                chosen[key] = path, name
+    yield from chosen.values()
+
+
+def _rank(path: Path) -> int:
+    return SUFFIXES.index(path.suffix)
 
 
 def _below(folder: Path, out: str | None) -> Iterator[Path]:
-    for where, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        if (
-            out is not None
-            and os.path.basename(out) in folders
-            and os.path.realpath(Path(where, Path(out).name)) == out
-        ):
-            folders.remove(os.path.basename(out))
-        for name in files:
-            if name.endswith(SUFFIXES) and not name.startswith("."):
-                yield Path(where, name)
+    """Case files below a folder; links to folders are followed, after all else: a file goes by its own path."""
+    seen = {out}
+    linked = deque([folder])
+    while linked:
+        top = linked.popleft()
+        for where, folders, files in os.walk(top):
+            real = os.path.realpath(where)
+            if real in seen and (real != out or where != str(folder)):
+                folders.clear()
+                continue
+            seen.add(real)
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            linked.extend(path for name in sorted(folders) if (path := Path(where, name)).is_symlink())
+            for name in files:
+                if name.endswith(SUFFIXES) and not name.startswith("."):
+                    yield Path(where, name)
 
 
 def _describe(path: Path, name: str, generation: str) -> PlannedCase:
@@ -147,7 +163,7 @@ def _noted(path: Path) -> tuple[str, dict[str, Any]] | None:
 def _by_file(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     try:
         entries = read_manifest(folder)
-    except InputError:
+    except ForeignManifest:
         return {}  # a manifest of others: the case files speak for themselves
     return {file: (case, entry) for case, entry in entries.items() for file in entry.get("files", ())}
 

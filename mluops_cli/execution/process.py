@@ -49,7 +49,8 @@ class WorkerProcess:
         their_output.close()
         os.set_blocking(self.printed.fileno(), False)
         self.since = time.monotonic()  # of its start, or of the case it works on
-        self.ready = False
+        self.ready = False  # whether it has loaded the implementation
+        self._started: list[psutil.Process] = []
         self._open = True
 
     def send(self, task: dict[str, Any]) -> None:
@@ -112,7 +113,7 @@ class WorkerProcess:
         """How it ended, in words."""
         code = self.process.exitcode
         if code is None or code >= 0:
-            return f"its process ended with exit code {code} in the middle of the case"
+            return f"its process ended with exit code {code}" + (" in the middle of the case" if self.ready else "")
         try:
             name = signal.Signals(-code).name
         except ValueError:
@@ -131,8 +132,14 @@ class WorkerProcess:
                     held += memory.rss - getattr(memory, "shared", 0)
         return held
 
+    def _children(self) -> list[psutil.Process]:
+        with suppress(psutil.Error):
+            return psutil.Process(self.process.pid).children(recursive=True)
+        return []
+
     def finish(self) -> None:
         """Let an idle worker end by itself; close() is still to come."""
+        self._started = self._children()  # asked while it lives: what left its group is found by this alone
         with suppress(OSError):
             self.pipe.close()
 
@@ -142,12 +149,10 @@ class WorkerProcess:
         assert pid is not None
         if patience:
             self.process.join(patience)
-        started: list[psutil.Process] = []
-        with suppress(psutil.Error):
-            started = psutil.Process(pid).children(recursive=True)
+        self._started += self._children()
         with suppress(OSError):
             os.killpg(pid, signal.SIGKILL)  # it made itself the leader of a group
-        for each in started:
+        for each in self._started:
             with suppress(psutil.Error):
                 each.kill()
         self.process.kill()

@@ -26,7 +26,7 @@ from schemas.errors import InputError, UnavailableError
 __all__ = ["RunSettings", "run_cases"]
 
 _TICK: Final = 1.0  # seconds between heartbeats
-_START_LIMIT: Final = 120.0  # seconds a worker may take to load the implementation
+_START_LIMIT: Final = 30.0  # seconds a worker may always take to load the implementation, however short the timeout
 _FAREWELL: Final = 2.0  # seconds an idle worker may take to end by itself
 _MEMORY_SHARE: Final = 0.8  # of the available memory that the cases being run may need together
 _MEMORY_FACTOR: Final = 2.5  # times its tensors: what a case needs at most
@@ -83,11 +83,7 @@ class _Supervisor:
             room = available_memory() * _MEMORY_SHARE if room is None else room
             return case.size * _MEMORY_FACTOR <= room
 
-        while self.waiting and (self.idle or self.waiting[0].problem is not None):
-            if self.waiting[0].problem is not None:
-                case = self.waiting.popleft()
-                self._finish(case, {"status": "error", "blame": "case", "reason": str(case.problem)})
-                continue
+        while self.waiting and self.idle:
             if fits(self.waiting[0]):
                 case = self.waiting.popleft()
             elif fits(self.waiting[-1]):
@@ -102,8 +98,9 @@ class _Supervisor:
 
     def _give(self, worker: WorkerProcess, case: PlannedCase) -> None:
         try:
-            # Absolute: an implementation may have changed the folder.
-            worker.send({"file": os.path.abspath(case.file), "noted": case.noted, "generation": case.generation})
+            # Absolute: an implementation may have changed the folder; shown is what errors call it.
+            file = {"file": os.path.abspath(case.file), "shown": case.file}
+            worker.send({**file, "noted": case.noted, "generation": case.generation})
         except OSError:  # it died idle, of something an earlier case left behind
             worker.close()
             if case.id in self.given_back:
@@ -161,9 +158,10 @@ class _Supervisor:
         if message is not None and message.get("ready"):
             self.starting.remove(worker)
             self.idle.append(worker)
-            self.loaded = True
+            worker.ready = self.loaded = True
             return
-        late = time.monotonic() - worker.since > max(_START_LIMIT, self.settings.timeout)
+        limit = max(_START_LIMIT, self.settings.timeout)
+        late = time.monotonic() - worker.since > limit
         if message is None and alive and not late:
             return
         self.starting.remove(worker)
@@ -172,7 +170,7 @@ class _Supervisor:
         if message is not None:
             problem = str(message.get("problem"))
             raise (InputError if message.get("exit_code") == InputError.exit_code else UnavailableError)(problem)
-        reason = f"{what}: {'it takes too long' if late else worker.death}"
+        reason = f"{what}: {f'it takes longer than {limit:g} s' if late else worker.death}"
         if not self.loaded or not self.waiting:
             raise UnavailableError(f"{reason}{_last_line(worker.output)}")
         self._finish(self.waiting.popleft(), {"status": "crash", "reason": reason}, worker)

@@ -19,12 +19,23 @@ from typing import Any, Final
 from mluops_cli.execution.settings import WorkerSettings, worker_settings
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
 
 
 def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any]) -> None:
     """Work on cases until the pipe closes; says {"ready"} or {"problem", "exit_code"} first."""
+    home = os.getpid()
+
+    def say(message: dict[str, Any]) -> None:
+        if os.getpid() != home:  # what the implementation forked has come back up the stack: it has no say
+            with suppress(OSError):
+                os.write(2, b"a process that the implementation forked came back out of it, and was ended\n")
+            os._exit(1)
+        pipe.send_bytes(json.dumps(message).encode())
+
     _live_and_die_with_the_supervisor()
     _redirect(printed)
+    streams = _streams()
     try:
         known = worker_settings(settings)
         implementation = _implementation(known)
@@ -32,11 +43,11 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
     except BaseException as error:
         code = getattr(error, "exit_code", 3)
         text = str(error) if hasattr(error, "exit_code") else f"{type(error).__name__}: {error}"
-        pipe.send_bytes(json.dumps({"problem": text, "exit_code": code}).encode())
+        say({"problem": text, "exit_code": code})
         return
     from mluops_cli.execution.case_run import run_case
 
-    pipe.send_bytes(json.dumps({"ready": True}).encode())
+    say({"ready": True})
     while True:
         try:
             task = json.loads(pipe.recv_bytes())
@@ -44,7 +55,9 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
             return
         result = run_case(task, implementation, known, meter)
         _flush()
-        pipe.send_bytes(json.dumps(result).encode())
+        if _streams() != streams:  # what prints from now on fails, or writes into a file that took the number
+            result["retire"] = True
+        say(result)
 
 
 def _implementation(settings: WorkerSettings) -> Any:
@@ -75,6 +88,8 @@ def _live_and_die_with_the_supervisor() -> None:
     assert parent is not None
     threading.Thread(target=_await_end, args=(parent.sentinel, parent.pid), daemon=True).start()
     if sys.platform == "linux":
+        # What a case started stays below us when its own parent ends, so that it is found when we are ended.
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         # The thread is held up by an implementation that keeps the interpreter lock; the kernel's signal isn't.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent.pid:
@@ -100,6 +115,14 @@ def _redirect(printed: Connection) -> None:
     sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     faulthandler.enable(file=2)
+
+
+def _streams() -> list[tuple[int, int]] | None:
+    """Which files 1 and 2 are, None where one is closed."""
+    try:
+        return [(found.st_dev, found.st_ino) for found in map(os.fstat, (1, 2))]
+    except OSError:
+        return None
 
 
 def _flush() -> None:

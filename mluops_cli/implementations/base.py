@@ -21,9 +21,9 @@ class Call:
     """One call of an operator.
 
     inputs are read-only arrays by tensor name, outputs arrays to be written in place; None stands for a null pointer
-    or a tensor too large to allocate. descriptors hold every tensor, None for a null descriptor. params are plain
-    ints, floats and lists. faults are the words of FAULTS in generators/invalid.py (null_handle, workspace:null ...).
-    file is the case file it comes from, None where it comes from none.
+    or a tensor too large to allocate. descriptors hold every tensor, inputs before outputs (one called like an input as
+    x~2), None for a null descriptor. params are plain ints, floats and lists. faults are the words of FAULTS in
+    generators/invalid.py (null_handle, workspace:null ...). file is the case file it comes from, None where it comes from none.
     """
 
     op: str
@@ -57,12 +57,16 @@ class Crashed(Exception):  # noqa: N818 - a verdict on the implementation, not a
     """The program that the implementation is ended as no operator should: the case is a crash with this reason."""
 
 
+class BadAnswer(Exception):  # noqa: N818 - a verdict on the implementation, not an error of ours
+    """What the implementation answered with means nothing: the case is an error of its own with this reason."""
+
+
 class Implementation(ABC):
     """An implementation under test, made in the worker process from the OPTIONS of `--impl NAME[:OPTIONS]`.
 
     Constructing one raises InputError for bad options and UnavailableError for what the machine lacks. call() raises
-    CannotShow for a skip, OutOfBounds for a fail, Crashed for a crash; any other exception is the implementation's own
-    error.
+    CannotShow for a skip, OutOfBounds for a fail, Crashed for a crash, BadAnswer for an error; any other exception is
+    the implementation's own error.
     """
 
     name: ClassVar[str]

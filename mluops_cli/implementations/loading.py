@@ -53,7 +53,7 @@ def load_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        raise _load_error(str(path), error) from error
+        raise load_error(str(path), error) from error
     return module
 
 
@@ -65,18 +65,19 @@ def _load_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(error.name + ".")):
             raise InputError(f"no module named {error.name!r}, looked in the current folder and sys.path") from error
-        raise _load_error(name, error) from error
+        raise load_error(name, error) from error
     except BaseException as error:
-        raise _load_error(name, error) from error
+        raise load_error(name, error) from error
 
 
-def _load_error(what: str, error: BaseException) -> BaseException:
+def load_error(what: str, error: BaseException) -> BaseException:
     """One line that says why it can't be loaded, with the line at fault; Ctrl-C stays what it is."""
     if isinstance(error, (KeyboardInterrupt, MluopsError)):
         return error
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     text = " ".join(text.split())
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is the caller, which has caught it
+    frames = [frame for frame in frames if "importlib" not in frame.filename]
     if not isinstance(error, SyntaxError) and frames:
         text += f" ({frames[-1].filename}:{frames[-1].lineno})"
     message = f"can't load {what}: {text}"

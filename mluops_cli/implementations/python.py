@@ -17,8 +17,9 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contract import Violation
-from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds
-from mluops_cli.implementations.loading import load_object
+from generators.operator import operators
+from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Implementation, Outcome, OutOfBounds
+from mluops_cli.implementations.loading import load_error, load_object
 from mluops_cli.implementations.memory import Guarded
 from mluops_cli.implementations.violations import violations
 from schemas.errors import InputError
@@ -41,7 +42,7 @@ class CallableKernel:
         self.synchronize: Callable[[], Any] = getattr(target, "synchronize", None) or _nothing
 
     def __call__(self, call: Call) -> Outcome:
-        """Run it once; CannotShow for what it can't see, OutOfBounds for a damaged workspace."""
+        """Run it once; CannotShow for what it can't see, OutOfBounds for a damaged workspace, BadAnswer."""
         broken = violations(call)
         self._refuse_invisible(call, broken)
         extra = {
@@ -67,7 +68,7 @@ class CallableKernel:
         latency = (time.perf_counter() - start) * 1e6
         if workspace is not None and (damage := workspace.damage()):
             raise OutOfBounds(f"workspace: {damage}")
-        status, scalars = _answer(answer)
+        status, scalars = _answer(answer, call.op)
         return Outcome(status, latency, needed, scalars)
 
     def _refuse_invisible(self, call: Call, broken: list[Violation]) -> None:
@@ -92,11 +93,11 @@ class CallableKernel:
         passed = {name: size if name == "size" else extra[name] for name in self.size_keywords}
         answer = self.workspace_size(call.op, dict(call.inputs), dict(call.outputs), dict(params), **passed)
         if "size" in self.size_keywords:
-            status, _ = _answer(answer)
+            status, _ = _answer(answer, call.op)
             return (None, status) if size is None or status != SUCCESS else (int(size[0]), SUCCESS)
-        needed = operators_of_python.index(answer)
+        needed = _whole(answer, "workspace_size returned", "a number of bytes")
         if needed < 0:
-            raise ValueError(f"workspace_size returned {needed}, expected 0 or more bytes")
+            raise BadAnswer(f"workspace_size returned {needed}, expected 0 or more bytes")
         return needed, SUCCESS
 
 
@@ -110,7 +111,10 @@ class Python(Implementation):
         super().__init__(options)
         found = load_object(options)
         if isinstance(found, type):
-            found = found()
+            try:
+                found = found()
+            except BaseException as error:
+                raise load_error(f"python:{options}", error) from error
         if not callable(found):
             raise InputError(f"python:{options} is a {type(found).__name__}, expected something callable")
         self.kernel = CallableKernel(found)
@@ -145,13 +149,39 @@ def _workspace(needed: int, faults: tuple[str, ...]) -> Guarded | None:
     return Guarded(needed - 1) if "workspace:short" in faults else None
 
 
-def _answer(answer: Any) -> tuple[str, dict[str, int]]:
-    """Status and scalars of what a callable returned; TypeError for anything else."""
+def _answer(answer: Any, op: str) -> tuple[str, dict[str, int]]:
+    """Status and scalars of what a callable returned; BadAnswer for anything else."""
+    if not isinstance(answer, Mapping):
+        return _status(answer), {}
+    known = _scalars(op)
+    for name in answer:
+        if known is not None and name not in ("status", *known):
+            raise BadAnswer(f"returned a dict with the key {name!r}, expected only {' and '.join(('status', *known))}")
+    scalars = {str(name): _whole(value, f"returned {name} as") for name, value in answer.items() if name != "status"}
+    return _status(answer.get("status")), scalars
+
+
+def _scalars(op: str) -> tuple[str, ...] | None:
+    """The scalar results of an operator; None, which is any, where it has no contract."""
+    operator = operators().get(op)
+    return None if operator is None else tuple(each.name for each in operator.contract.parameters if each.output)
+
+
+def _status(answer: Any) -> str:
     if answer is None:
-        return SUCCESS, {}
-    if isinstance(answer, Mapping):
-        rest = {str(name): operators_of_python.index(value) for name, value in answer.items() if name != "status"}
-        return _answer(answer.get("status"))[0], rest
-    if isinstance(answer, str) or (hasattr(answer, "__index__") and not isinstance(answer, bool)):
-        return status_name(answer if isinstance(answer, str) else operators_of_python.index(answer)), {}
-    raise TypeError(f"returned a {type(answer).__name__}, expected None, a status (number or name), or a dict")
+        return SUCCESS
+    wanted = "None, a status (number or name), or a dict of status and scalars"
+    try:
+        return status_name(answer if isinstance(answer, str) else _whole(answer, "returned", wanted))
+    except InputError as unknown:
+        raise BadAnswer(f"returned an {unknown}") from None
+
+
+def _whole(value: Any, what: str, wanted: str = "a whole number") -> int:
+    """The value as an int; BadAnswer where it is none."""
+    try:
+        if not isinstance(value, bool):
+            return operators_of_python.index(value)
+    except TypeError:
+        pass
+    raise BadAnswer(f"{what} a value of type {type(value).__name__}, expected {wanted}")

@@ -28,11 +28,10 @@ _CAUTION_SINGLE: Final = 1 - 1e-6
 
 
 class Scratch:
-    """The arrays one thread works in, allocated once: 2.1 MB."""
+    """The arrays one thread works in, allocated once: 1.6 MB in float64."""
 
     def __init__(self, wide: type[np.floating[Any]]) -> None:
         self.base, self.diff, self.ratio = (np.empty(BLOCK, wide) for _ in range(3))
-        self.single = np.empty((2, BLOCK), np.float32)
         self.mask = np.empty(BLOCK, np.bool_)
 
 
@@ -95,12 +94,10 @@ def _integer_differences(b: Array, m: Array, base: Array, diff: Array, spare: Ar
 def squares(values: Array) -> Any:
     """The sum of squares of a block, the same on every run and for every number of BLAS threads."""
     whole = len(values) // ROW * ROW
-    rest = values[whole:]
-    if not whole:
-        return np.dot(rest, rest)
-    rows = values[:whole]
+    rows, rest = values[:whole], values[whole:]
     products = np.matmul(rows.reshape(-1, 1, ROW), rows.reshape(-1, ROW, 1))
-    return np.add.reduce(products, axis=None) + np.dot(rest, rest)
+    total = np.add.reduce(products.reshape(-1))
+    return total + np.dot(rest, rest) if len(rest) else total
 
 
 def _single(values: Array, out: Array) -> Array:
@@ -140,9 +137,9 @@ def near_differences(b: Array, m: Array, scratch: Scratch, limit: float) -> Near
     below, size = _IN_SINGLE.get(b.dtype), len(b)
     if below is None or b.dtype != m.dtype:
         return None
-    x, y = _single(b, scratch.single[0, :size]), _single(m, scratch.single[1, :size])
-    singles, mask = scratch.ratio.view(np.float32), scratch.mask[:size]
-    diff, base, bound = singles[:size], singles[BLOCK : BLOCK + size], scratch.single[0, :size]
+    diff, base = scratch.ratio.view(np.float32).reshape(2, BLOCK)[:, :size]
+    bound, mask = scratch.base.view(np.float32)[:size], scratch.mask[:size]
+    x, y = _single(b, base), _single(m, diff)
     np.abs(np.subtract(y, x, out=diff), out=diff)
     np.abs(x, out=base)
     largest = np.maximum.reduce(diff)

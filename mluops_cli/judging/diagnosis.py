@@ -58,10 +58,10 @@ class Diagnosis:
     density: tuple[int, ...]
     histogram: tuple[tuple[int, int], ...]
 
-    @property
-    def words(self) -> str:
-        """The diagnosis in one line."""
-        parts = [f"{self.wrong} of {self.elements} elements wrong ({self.wrong / self.elements:.3g})"]
+    def words(self, told: int = 0) -> str:
+        """The diagnosis in one line, beside a reason that told how many elements differ: not the same number again."""
+        count = f"{self.wrong} of {self.elements} elements wrong ({self.wrong / self.elements:.3g})"
+        parts = [count] if self.wrong != told else []
         parts += [pattern.text for pattern in self.patterns]
         if self.regions:
             parts.append("all " + ", ".join(map(str, self.regions)))
@@ -71,8 +71,8 @@ class Diagnosis:
             parts.append(f"worst {self.worst[0]}")
         return "; ".join(parts)
 
-    def as_record(self) -> dict[str, Any]:
-        """The diagnosis as JSON can carry it."""
+    def as_record(self, told: int = 0) -> dict[str, Any]:
+        """The diagnosis as JSON can carry it; told as for words."""
         return {
             "wrong": self.wrong,
             "share": self.wrong / self.elements,
@@ -82,7 +82,7 @@ class Diagnosis:
             "patterns": [{"word": pattern.word, "text": pattern.text} for pattern in self.patterns],
             "density": list(self.density),
             "histogram": [list(decade) for decade in self.histogram],
-            "words": self.words,
+            "words": self.words(told),
         }
 
 

@@ -81,7 +81,7 @@ def recognise(probe: Probe) -> list[Pattern]:
 
 def _fills(probe: Probe) -> Iterator[Pattern]:
     found, expected = probe.found, probe.expected
-    if probe.sentinel is not None:
+    if probe.sentinel is not None and found.dtype.kind != "b":  # either bool may have been written
         sentinel = np.asarray(probe.sentinel).astype(found.dtype)
         if np.all((found == sentinel) | ((found != found) & (sentinel != sentinel))):
             yield Pattern("sentinel", "never written: the buffer still holds what it was filled with")

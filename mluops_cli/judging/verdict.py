@@ -22,8 +22,8 @@ NEARLY_ALL: Final = 0.99  # share of zeros from which a baseline says too little
 class OutputUnderTest:
     """One output of a call with what it is judged by.
 
-    natural_zeros is the share of zeros the contract calls natural; shares_baseline says that the implementation
-    returned the baseline's own memory.
+    natural_zeros is the share of zeros the contract calls natural; a baseline of nothing else is doubted all the same.
+    shares_baseline says that the implementation returned the baseline's own memory.
     """
 
     name: str
@@ -81,15 +81,6 @@ def judge_case(
     return Verdict("mistrusted" if doubts else "pass", "; ".join(doubts), compared)
 
 
-def first_that_fails(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict of all repeats of a case: the first that isn't right, naming its run, else the last."""
-    for run, verdict in enumerate(verdicts, start=1):
-        if verdict.status == "fail":
-            reason = verdict.reason if len(verdicts) == 1 else f"run {run} of {len(verdicts)}: {verdict.reason}"
-            return Verdict("fail", reason, verdict.outputs)
-    return verdicts[-1]
-
-
 def _doubt(item: OutputUnderTest, found: Comparison, exempt: bool) -> str:
     """Why a pass of this output proves nothing, or nothing."""
     if found.empty:
@@ -99,7 +90,7 @@ def _doubt(item: OutputUnderTest, found: Comparison, exempt: bool) -> str:
     if exempt:
         return ""
     zeros = _share_of_zeros(item.baseline)
-    if zeros >= NEARLY_ALL and zeros > item.natural_zeros:
+    if zeros == 1 or (zeros >= NEARLY_ALL and zeros > item.natural_zeros):
         share = "all" if zeros == 1 else f"{zeros:.4%}"
         return f"{item.name}: {share} of the baseline is 0, an output left at 0 would pass or nearly so"
     if zeros < 1 and item.baseline.size >= CONSTANT_FROM and _constant(item.baseline):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter, defaultdict
+from contextlib import suppress
 from typing import Final
 
 from rich.console import Console
@@ -11,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
+from mluops_cli import streams
 from mluops_cli.execution.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
 from mluops_cli.reports.finished import Judged, worst
 from mluops_cli.reports.record import FAILING, Record
@@ -19,11 +22,13 @@ from mluops_cli.reports.text import one_line
 ROWS: Final = 60  # cases up to which the table has a row for each; more are summed up by suite
 _ANY_WIDTH: Final = 100_000  # columns where there is no terminal to fit into: ids and lines are never folded
 _BEAT: Final = 30.0  # seconds between the lines that say a run is alive, where there is no terminal
+_BY_CRITERIA: Final = ("pass", "empty", "waived", "xpass")  # statuses that criteria decide
+_WORDS: Final = 60  # characters of a reason in the table; it stands in full below
 _COLOURS: Final = {"pass": "green", "empty": "green", "skip": "yellow", "mistrusted": "yellow", "waived": "yellow"}
 
 
 class ConsoleReport:
-    """Listens to a run and shows it."""
+    """Listens to a run and shows it; goes quiet where it can't write any more, and the run goes on."""
 
     def __init__(self, console: Console) -> None:
         if not console.is_terminal:
@@ -42,10 +47,25 @@ class ConsoleReport:
 
     def __call__(self, event: Event) -> None:
         """Listen to the run."""
+        try:
+            self._listen(event)
+        except (OSError, SystemExit) as error:  # rich makes a broken pipe the latter
+            self._go_quiet(error)
+
+    def _go_quiet(self, error: BaseException) -> None:
+        self.console.quiet = True
+        streams.abandon(self.console.file)
+        if self.progress is not None:
+            self.progress.stop()
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            with suppress(OSError):
+                sys.stderr.write(f"standard output: {error.strerror}; the run goes on\n")
+
+    def _listen(self, event: Event) -> None:
         if isinstance(event, RunStarted):
             self._start(event)
         elif isinstance(event, CaseStarted) and self.progress is not None:
-            self.progress.update(self.task, case=Text(event.case))
+            self.progress.update(self.task, case=_text(event.case))
         elif isinstance(event, CaseFinished):
             self._add(event.record)
         elif isinstance(event, Heartbeat):
@@ -85,7 +105,7 @@ class ConsoleReport:
     def _beat(self, beat: Heartbeat) -> None:
         self.workers = ", ".join(f"{worker} {finished}" for worker, finished in beat.workers)
         if self.progress is not None and self.workers:
-            self.progress.update(self.task, case=Text(self.workers))
+            self.progress.update(self.task, case=_text(self.workers))
         if self.progress is not None or time.monotonic() - self.said < _BEAT:
             return
         self.said = time.monotonic()
@@ -125,9 +145,8 @@ class ConsoleReport:
             latency = "" if record.latency_us is None else f"{record.latency_us / 1000:.3f} ms"
             if record.perf and record.perf["relative_error"] is not None:
                 latency += f" ±{record.perf['relative_error']:.0%}"
-            detail = str(worst(record) or record.operator_status or "")
-            cells = [Text(record.case), _status(record.status), Text(detail), Text(latency)]
-            table.add_row(*cells, *([Text(_efficiency(record))] if timed else []))
+            cells = [_text(record.case), _status(record.status), _text(_detail(record)), _text(latency)]
+            table.add_row(*cells, *([_text(_efficiency(record))] if timed else []))
         return table
 
     def _sums(self) -> Table:
@@ -136,7 +155,7 @@ class ConsoleReport:
             states = ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
             colour = "red" if FAILING & counts.keys() else "green"
             detail = str(self.worst.get((op, suite), ""))
-            table.add_row(Text(op), Text(suite), str(counts.total()), Text(states, colour), Text(detail))
+            table.add_row(_text(op), _text(suite), str(counts.total()), Text(states, colour), _text(detail))
         return table
 
 
@@ -145,6 +164,14 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
+
+
+def _detail(record: Record) -> str:
+    """The worst criterion where criteria decided, else what did: the operator's status, or the first words of why."""
+    found = worst(record)
+    if record.status in _BY_CRITERIA or (found is not None and not found.criterion.get("passed", True)):
+        return str(found or record.operator_status or "")
+    return one_line(record.reason, _WORDS)
 
 
 def _efficiency(record: Record) -> str:
@@ -161,5 +188,10 @@ def _status(status: str) -> Text:
 
 
 def _say(console: Console, text: str, style: str | None = None) -> None:
-    """One line, never wrapped; control characters of foreign texts are made visible."""
-    console.print(Text(one_line(text), style or ""), soft_wrap=True)
+    """One line, never wrapped."""
+    console.print(_text(text, style or ""), soft_wrap=True)
+
+
+def _text(text: str, style: str = "") -> Text:
+    """A foreign text in one line, control characters as their escapes."""
+    return Text(one_line(text), style)

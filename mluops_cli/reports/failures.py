@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from mluops_cli.execution.events import CaseFinished, Event, RunStarted
+from mluops_cli.execution.events import CaseFinished, Event, Loaded, RunStarted
 from mluops_cli.reports.record import FAILING, Record
 
 FOLDER: Final = "failures"
@@ -18,10 +18,13 @@ class KeepFailures:
 
     def __init__(self, out: Path) -> None:
         self.folder = out / FOLDER
+        self.resumed = False
 
     def __call__(self, event: Event) -> None:
         """Listen to the run."""
-        if isinstance(event, RunStarted) and not event.done:
+        if isinstance(event, RunStarted):
+            self.resumed = bool(event.done)
+        elif isinstance(event, Loaded) and not self.resumed:
             self._forget()
         elif isinstance(event, CaseFinished):
             target = kept_file(self.folder.parent, event.record)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from mluops_cli.execution.environment import environment
-from mluops_cli.execution.events import CaseFinished, Event, RunFinished, RunStarted
+from mluops_cli.execution.events import CaseFinished, Event, Loaded, RunFinished, RunStarted
 from mluops_cli.reports.record import Record, read_record
 from schemas.errors import InputError, Place, UnavailableError
 from schemas.version import __version__
@@ -21,19 +21,19 @@ SUMMARY: Final = "summary.json"
 
 
 class JsonResults:
-    """Writes both files; earlier ones of ours are replaced, or added to with resume."""
+    """Writes both files into a folder; earlier ones of ours are replaced, or added to with resume.
+
+    They stay until the implementation is loaded: a mistyped --impl costs no results.
+    """
 
     def __init__(self, out: Path, *, resume: bool = False, strict: bool = False) -> None:
         self.out = out
+        self.resume = resume
         self.strict = strict
         self.run: dict[str, Any] = {}
         try:
-            out.mkdir(parents=True, exist_ok=True)
             self._lines: IO[str] = (out / RESULTS).open("a", encoding="utf-8", newline="\n")
             fcntl.flock(self._lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            (out / SUMMARY).unlink(missing_ok=True)
-            if not resume:
-                self._lines.truncate(0)
         except BlockingIOError:
             self._lines.close()
             raise InputError(f"another mluops run is writing to {out}") from None
@@ -46,6 +46,10 @@ class JsonResults:
             started = datetime.now().astimezone().isoformat(timespec="seconds")
             options = {name: value for name, value in event.options.items() if value not in (None, False, ())}
             self.run = {"impl": event.impl, "started": started, "environment": environment(), "options": options}
+        elif isinstance(event, Loaded):
+            (self.out / SUMMARY).unlink(missing_ok=True)
+            if not self.resume:
+                self._lines.truncate(0)
         elif isinstance(event, CaseFinished):
             self._lines.write(json.dumps(event.record.as_json(), allow_nan=False) + "\n")
             self._lines.flush()
@@ -105,14 +109,19 @@ def repair_results(out: Path) -> None:
 
 def refuse_foreign(out: Path) -> None:
     """InputError where a file of a name we write is not one of ours."""
-    path = out / RESULTS
-    line = next(_whole_lines(path), None)
+    first_line = next(_whole_lines(out / RESULTS), None)
+    summary = (out / SUMMARY).read_bytes() if (out / SUMMARY).exists() else None
+    for name, text, key in ((RESULTS, first_line, "case"), (SUMMARY, summary, "exit_code")):
+        if text is not None and not _has_key(text, key):
+            raise InputError(f"{out / name} is not a result of mluops run and is left alone; choose another --out")
+
+
+def _has_key(text: bytes, key: str) -> bool:
     try:
-        ours = line is None or "case" in json.loads(line)
-    except (ValueError, TypeError):
-        ours = False
-    if not ours:
-        raise InputError(f"{path} is not a result of mluops run and is left alone; choose another --out")
+        found = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and key in found
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:

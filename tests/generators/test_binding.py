@@ -74,7 +74,8 @@ def test_random_data_is_drawn_inside_its_bounds_and_differs_between_tensors_of_o
     random = "random_data { seed: 23 lower_bound: 2 upper_bound: 3 distribution: UNIFORM }"
     text = f"""op_name: "add"
     input {{ id: "a" shape {{ dims: 500 }} layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT {random} }}
-    input {{ id: "b" shape {{ dims: 500 }} layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT {random} }}"""
+    input {{ id: "b" shape {{ dims: 500 }} layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT {random} }}
+    output {{ id: "c" shape {{ dims: 500 }} layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT }}"""
     arrays = bound(tmp_path, text).input_arrays()
     a, b = arrays["a"], arrays["b"]
     assert a is not None
@@ -156,6 +157,9 @@ output { id: "b" shape { dims: 2 } layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT value
 nms_param { run_mode: 0 iou_threshold: 0.5 mode: NMS_BATCH_AND_CLASS } """
 
 
+NO_TENSOR = 'output { id: "NULL" shape { dims: 2 } layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT }'
+
+
 def test_without_a_contract_tensors_are_named_by_their_ids(tmp_path: Path) -> None:
     found = bound(tmp_path, ABS)
     assert (list(found.inputs), list(found.outputs)) == (["a"], ["b"])
@@ -165,8 +169,30 @@ def test_without_a_contract_tensors_are_named_by_their_ids(tmp_path: Path) -> No
 
 
 def test_tensors_of_one_id_are_told_apart(tmp_path: Path) -> None:
-    found = bound(tmp_path, ABS.replace('"a"', '"b"'))
-    assert (list(found.inputs), list(found.outputs)) == (["b"], ["b~2"])
+    other = ABS.splitlines()[1].replace("[1, 2]", "[3, 4]")
+    found = bound(tmp_path, f"{ABS}{other}")
+    assert (list(found.inputs), list(found.outputs)) == (["a", "a~2"], ["b"])
+
+
+def test_an_output_called_like_an_input_keeps_its_name(tmp_path: Path) -> None:
+    """Inputs and outputs are dicts of their own; only among all tensors it is the second of that name."""
+    found = bound(tmp_path, ABS.replace('"a"', '"b"').replace("dims: 2 }", "dims: 1 dims: 2 }", 1))
+    assert (list(found.inputs), list(found.outputs), list(found.criteria)) == (["b"], ["b"], ["b"])
+    dims = {name: descriptor.dims for name, descriptor in found.descriptors.items() if descriptor is not None}
+    assert dims == {"b": (1, 2), "b~2": (2,)}
+    assert {name: record.shape for name, record in found.records.items()} == dims
+    assert stored_bytes(found) == 4 * (2 + 2)
+
+
+def test_an_absent_output_needs_no_baseline(tmp_path: Path) -> None:
+    assert bound(tmp_path, ABS + NO_TENSOR).carries_baseline
+    assert not bound(tmp_path, ABS + NO_TENSOR.replace("NULL", "c")).carries_baseline
+
+
+def test_a_file_without_outputs_is_no_case(tmp_path: Path) -> None:
+    """PITFALLS B73."""
+    with pytest.raises(InputError, match="some_op has no outputs, expected at least one"):
+        bound(tmp_path, "".join(line for line in ABS.splitlines() if not line.startswith("output")))
 
 
 def test_a_tensor_called_null_is_absent(tmp_path: Path) -> None:

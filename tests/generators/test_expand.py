@@ -264,10 +264,22 @@ _P = "params: {psa_type: 0, h_mask: 3, w_mask: 4}"
         ("{name: a, " + SMALL + ", inputs: {x: {dist: ^{unique: [0, 9]}}}}",
          "inputs.x.dist: 840 unique values are wanted, the range holds 10"),
         ("^{name: a, sizes: {N: 65536, H: 65536, W: 65536}, params: {psa_type: 0, h_mask: 256, w_mask: 256}}",
-         "inputs.x.shape: shape [65536, 65536, 65536, 65536] has 18446744073709551616 elements, more than 2^63 - 1"),
+         "inputs.x.shape: shape [65536, 65536, 65536, 65536] has more than 2^63 - 1 elements"),
         ("^{name: a, sizes: {N: 65536, H: 65536, W: 1}, params: {psa_type: 0, h_mask: 1, w_mask: 1}}",
-         "x has 4294967296 elements, y has 281474976710656 elements, 2147483648 or more"),
+         "x has 4294967296 elements, y has 281474976710656 elements, expected fewer than 2147483648"),
         ("{name: a, sizes: {N: 2, H: 5, W: ^H//0}, " + _P + "}", "sizes.W: 'H//0' can't be computed: "),
+        ("{name: a, sizes: {N: 2, H: 5, W: ^9**9**9**9}, " + _P + "}",
+         "sizes.W: '9**9**9**9' can't be computed: a power has more than 4096 bits"),
+        ("{name: a, " + _P + ", inputs: {x: {shape: [2, 5, ^" + "+".join("1" * 5000) + ", 12]}}}",
+         "inputs.x.shape[2]: an expression of 9999 characters, expected at most 1000"),
+        ("{name: a, " + _P + ", inputs: {x: {shape: [2, ^2 == 2, 7, 12]}}}",
+         "inputs.x.shape[1]: '2 == 2' is True, expected an integer of 0 or more"),
+        ("{name: a, " + _N + ", params: {psa_type: 0, h_mask: ^[3], w_mask: 4}}",
+         "params.h_mask: h_mask is [3], expected one number"),
+        ("{name: a, " + SMALL + ", inputs: {x: {dist: ^{constant: \"1e400\"}}}}",
+         "inputs.x.dist: '1e400': a number is beyond the largest one"),
+        ("{name: ^" + "n" * 195 + ", " + SMALL + ", matrix: {params.h_mask: [1, 2]}}",
+         f"name: case name '{'n' * 195}_h_mask1' has 203 letters, expected at most 200"),
         ("{name: a, sizes: {N: 2, H: 5, W: ^2-h_mask}, " + _P + "}",
          "sizes.W: '2-h_mask' is -1, expected an integer of 0 or more"),
         ("{name: a, sizes: {N: 2, H: 5, W: ^open(1)}, " + _P + "}",
@@ -288,6 +300,22 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path, entry: str, expected: 
     (line,) = refusal(tmp_path, f"    - {entry.replace('^', '')}")
     dot = "" if expected.startswith("x has 4294967296") else "."
     assert line.startswith(f"a.yaml:4:{column}: suites.s[0]{dot or ': '}{expected}")
+
+
+def test_the_words_of_a_broken_rule(tmp_path: Path) -> None:
+    entry = (
+        "    - {name: a, params: {kernel_h: 3, kernel_w: 2, pad_h: 1, pad_w: 0}, "
+        "inputs: {feature: {shape: [2, 0, 8, 9]}, mask_h_idx: {shape: [11]}}}"
+    )
+    (line,) = refusal(tmp_path, entry, "masked_im2col_forward")
+    assert line.endswith("feature dim 0 is 2, expected 1")
+    (line,) = refusal(tmp_path, entry.replace("[2, 0", "[1, 0"), "masked_im2col_forward")
+    assert line.endswith("C is 0, expected 1 or more")
+    # A tuple where a number belongs is told as that alone, not by every dim that reads it.
+    given = entry.replace("[2, 0", "[1, 1").replace("kernel_h: 3", "kernel_h: [3]")
+    output = given.replace("}}}", "}}, outputs: {data_col: {shape: [6, 11]}}}")
+    (line,) = refusal(tmp_path, output, "masked_im2col_forward")
+    assert line.endswith("kernel_h is [3], expected one number")
 
 
 def test_all_entries_in_error_are_told_and_nothing_follows_the_first(tmp_path: Path) -> None:

@@ -58,7 +58,9 @@ def entry(text: str) -> str:
         ("{name: a, outputs: {y: {dist: {}}}}", "4:31: suites.general[0].outputs.y.dist: unknown key 'dist': "
          "expected one of dtype, layout, shape, strides"),
         ("{name: a, criteria: {y: {diff3: zero}}}",
-         "4:39: suites.general[0].criteria.y.diff3: found 'zero', expected a number of 0 or more"),
+         "4:39: suites.general[0].criteria.y.diff3: found 'zero', expected a finite number of 0 or more"),
+        ("{name: a, criteria: {y: {diff3: .inf}}}",
+         "4:39: suites.general[0].criteria.y.diff3: found inf, expected a finite number of 0 or more"),
         ("{name: a, criteria: {y: {dif3: 0}}}",
          "4:32: suites.general[0].criteria.y.dif3: unknown criterion 'dif3': did you mean 'diff3'?"),
         ("{name: a, expect: BADPARAM}", "4:25: suites.general[0].expect: found 'BADPARAM', expected a status or a list "
@@ -67,14 +69,21 @@ def entry(text: str) -> str:
         ("{name: a, null_handle: no}",
          "4:30: suites.general[0].null_handle: found 'no', expected true or false"),
         ("{name: a, workspace: long}", "4:28: suites.general[0].workspace: found 'long', expected null or short"),
-        ("{name: a, seed: 1e3}", "4:23: suites.general[0].seed: found 1000.0, expected an integer"),
+        ("{name: a, seed: 1e3}", "4:23: suites.general[0].seed: found 1000.0, expected an integer from 0 to 2^64 - 1"),
+        ("{name: a, seed: -1}", "4:23: suites.general[0].seed: found -1, expected an integer from 0 to 2^64 - 1"),
+        ("{name: a, seed: 18446744073709551616}", "4:23: suites.general[0].seed: found 18446744073709551616, "
+         "expected an integer from 0 to 2^64 - 1"),
+        ("{name: a, sample: {count: 1, seed: -1, over: {}}}",
+         "4:42: suites.general[0].sample.seed: found -1, expected an integer from 0 to 2^64 - 1"),
         ("{name: a, tags: slow}", "4:23: suites.general[0].tags: found 'slow', expected a list"),
         ("{name: 010}", "4:14: suites.general[0].name: found 10, "
-         "expected a name of a-z 0-9 _ . -, starting with a letter or digit"),
+         "expected a name of a-z 0-9 _ . -, starting with a letter or digit, 200 at most"),
+        (f"{{name: {'a' * 201}}}", f"4:14: suites.general[0].name: found '{'a' * 56}..., "
+         "expected a name of a-z 0-9 _ . -, starting with a letter or digit, 200 at most"),
         ("{name: größe}", "4:14: suites.general[0].name: found 'größe', "
-         "expected a name of a-z 0-9 _ . -, starting with a letter or digit"),
+         "expected a name of a-z 0-9 _ . -, starting with a letter or digit, 200 at most"),
         ("{name: ../a}", "4:14: suites.general[0].name: found '../a', "
-         "expected a name of a-z 0-9 _ . -, starting with a letter or digit"),
+         "expected a name of a-z 0-9 _ . -, starting with a letter or digit, 200 at most"),
         ("{name: a, matrix: {params.h_mask: 3}}",
          "4:41: suites.general[0].matrix.params.h_mask: found 3, expected a list of at least one value, "
          "a range such as 1..64..8, or the name of a list"),
@@ -84,7 +93,7 @@ def entry(text: str) -> str:
          "4:41: suites.general[0].matrix.parms.h_mask[0]: unknown key 'parms': did you mean 'params'?"),
         ("{name: a, matrix: {name: [b]}}", "4:33: suites.general[0].matrix.name[0]: name can't be varied"),
         ("{name: a, include: [{seed: x}]}",
-         "4:34: suites.general[0].include[0].seed: found 'x', expected an integer"),
+         "4:34: suites.general[0].include[0].seed: found 'x', expected an integer from 0 to 2^64 - 1"),
         ("{name: a, matrix: {params.h_mask: [1, 2]}, exclude: [{params.hmask: 1}]}",
          "4:61: suites.general[0].exclude[0].params.hmask: 'params.hmask' is no axis of matrix or zip: "
          "did you mean 'params.h_mask'?"),

@@ -125,6 +125,56 @@ def test_foreign_files_survive_and_earlier_cases_stay_in_the_manifest(cli: Cli, 
     assert len(json.loads((out / "manifest.json").read_text())["cases"]) == 4
 
 
+@pytest.mark.parametrize("name", ["a_collect.pb", "a_collect.prototxt", "hand.in0.bin"])
+def test_a_file_of_others_is_never_replaced(cli: Cli, specs: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "out"
+    theirs = out / "psamask_forward/small" / name
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("mine")
+    ran = cli("gen", "--spec", specs, "--out", out, "-j", 1)
+    assert (ran.code, ran.err) == (2, f"{theirs}: not made by mluops, and a case would replace it\n")
+    assert tree(out) == {theirs.relative_to(out).as_posix(): b"mine"}
+
+
+def test_our_own_files_are_replaced_without_a_manifest_too(cli: Cli, specs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = ("gen", "--spec", specs, "--out", out, "-j", 1, "--inline-limit", "64")
+    assert cli(*command).code == 0
+    assert len([name for name in tree(out) if name.endswith(".bin")]) > 0
+    (out / "manifest.json").unlink()
+    assert cli(*command).code == 0
+
+
+def test_the_other_format_does_not_stay_behind(cli: Cli, specs: Path, tmp_path: Path) -> None:
+    """A run prefers a .pb: the old one would win over the text file that was made later."""
+    out, spec = tmp_path / "out", specs / "forward.yaml"
+    assert cli("gen", "--spec", specs, "--out", out, "-j", 1, "--inline-limit", "64").code == 0
+    ran = cli("gen", "--spec", spec, "--out", out, "-j", 1, "--seed", 2, "--format", "prototxt")
+    assert ran.code == 0
+    assert "removed" in ran.err
+    names = [f"psamask_forward/small/{name}.prototxt" for name in ("a_collect", "a_distribute", "hand")]
+    other = [name for name in tree(out) if name.startswith("psamask_backward/other/b.")]
+    assert sorted(tree(out)) == ["manifest.json", *sorted(other), *names]
+    assert len(other) > 1
+    ran = cli("gen", "--spec", spec, "--out", out, "-j", 1, "--format", "prototxt")
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_a_parameter_beyond_its_field_is_the_specs_fault(cli: Cli, tmp_path: Path) -> None:
+    text = FORWARD.replace("w_mask: 3}", "w_mask: 4294967296}").replace("[1, 1, 2, 3]", "[1, 0, 2, 4294967296]")
+    (tmp_path / "s.yaml").write_text(text.replace(", dist: {sequence: [1, 1]}", ""))
+    ran = cli("gen", "--spec", tmp_path / "s.yaml", "--out", tmp_path / "out", "-j", 1)
+    assert ran.code == 2
+    assert ran.err.startswith("s.yaml:8: psamask_forward/small/hand doesn't fit into a case file: ")
+
+
+def test_a_seed_that_no_case_file_holds_is_refused(cli: Cli, specs: Path, tmp_path: Path) -> None:
+    ran = cli("gen", "--spec", specs, "--out", tmp_path / "out", "--seed", 2**64)
+    assert ran.code == 2
+    assert "0<=x<=18446744073709551615" in ran.err
+    assert cli("gen", "--spec", specs, "--out", tmp_path / "out", "--seed", 2**64 - 1, "-j", 1).code == 0
+
+
 def test_both_formats_hold_the_same_case(cli: Cli, specs: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert cli("gen", "psamask_forward", "--spec", specs, "--out", out, "--format", "both", "-j", 1).code == 0

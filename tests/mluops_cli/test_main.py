@@ -134,6 +134,50 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (frame.BROKEN_PIPE, b"")
 
 
+def test_the_output_is_utf_8_in_every_locale(tmp_path: Path) -> None:
+    name = "ünï 漢.prototxt"
+    (tmp_path / name).write_text(
+        'op_name: "psamask_forward" input { id: "x" shape: { dims: [1, 1, 1, 1] } layout: LAYOUT_NHWC '
+        'dtype: DTYPE_FLOAT value_f: 1 } output { id: "y" shape: { dims: [1, 1, 1, 1] } layout: LAYOUT_NHWC '
+        "dtype: DTYPE_FLOAT } psamask_forward_param { psa_type: 0 h_mask: 1 w_mask: 1 }"
+    )
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-m", "mluops_cli", "show"]
+    done = subprocess.run([*command, name], capture_output=True, cwd=tmp_path, env={**os.environ, **plain}, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert name.encode() in done.stdout
+
+
+def test_a_full_disk_behind_standard_output_is_one_message() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mluops_cli", "--version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=PROJECT,
+            timeout=120,
+        )
+    assert done.returncode == 3
+    assert b"No space left on device" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_closed_streams_are_no_error() -> None:
+    command = f"{sys.executable} -m mluops_cli --version <&- >&- 2>&-"
+    assert subprocess.run(command, shell=True, cwd=PROJECT, timeout=120).returncode == 0
+
+
+def test_control_characters_in_an_error_are_shown_as_escapes(cli: Cli) -> None:
+    ran = cli("show", "no\x1b[2J.pb")
+    assert ran.code == 2
+    assert "\x1b" not in ran.err
+    assert r"no\x1b[2J.pb" in ran.err
+
+
+def test_the_help_of_run_says_what_it_passes_over(cli: Cli) -> None:
+    assert "begins with a dot are left out" in " ".join(cli("run", "--help").out.split())
+
+
 def test_the_shell_completes_commands_and_options() -> None:
     def completions(words: str, at: int) -> list[str]:
         environment = {**os.environ, "_MLUOPS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(at)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,28 @@ def test_an_output_is_left_out(tmp_path: Path) -> None:
     assert [len(criteria) for criteria in _criteria(tmp_path, node)] == [0, 1]
 
 
+def test_an_infinite_threshold_leaves_the_criterion_out_for_this_output(tmp_path: Path) -> None:
+    """The criteria are listed once for all outputs; one at least has to remain."""
+    node = _two_outputs(evaluation_criterion=[DIFF1, DIFF3])
+    for output, thresholds in zip(node.output, ([1, math.inf], [math.inf, 0]), strict=True):
+        output.thresholds.evaluation_threshold.extend(thresholds)
+    found = [[(each.name, each.threshold) for each in criteria] for criteria in _criteria(tmp_path, node)]
+    assert found == [[("diff1", 1)], [("diff3", 0)]]
+    node.output[1].thresholds.evaluation_threshold[1] = math.inf
+    with pytest.raises(InputError, match=r'output\[1\] "z": every threshold is inf, expected a finite one'):
+        _criteria(tmp_path, node)
+
+
+@pytest.mark.parametrize("threshold", [math.nan, -1.0, math.inf])
+def test_a_threshold_of_the_metadata_is_checked_too(tmp_path: Path, threshold: float) -> None:
+    node = _two_outputs()
+    meta = proto.CaseMeta()
+    meta.criteria.add(output="z", name="diff1", threshold=threshold, source="psamask.yaml:4")
+    proto.set_meta(node, meta)
+    with pytest.raises(InputError, match=r"expected a finite number of 0 or more \(psamask.yaml:4\)"):
+        _criteria(tmp_path, node)
+
+
 def test_no_criterion_at_all(tmp_path: Path) -> None:
     assert _criteria(tmp_path, _two_outputs()) == [(), ()]
 
@@ -74,6 +97,18 @@ def test_no_criterion_at_all(tmp_path: Path) -> None:
         ({"test_param": {"error_func": [DIFF1]}}, "1 criteria, but 0 thresholds (test_param)"),
         ({"test_param": {"error_threshold": [1]}}, "0 criteria, but 1 thresholds (test_param)"),
         ({"evaluation_criterion": [DIFF1]}, 'output[0] "y": 1 criteria, but 0 thresholds (thresholds of output y)'),
+        *(
+            (fields, f"a threshold is {word}, expected a finite number of 0 or more ({source})")
+            for word in ("nan", "-1", "inf")
+            for source, fields in {
+                "evaluation_threshold": {"evaluation_criterion": [DIFF1], "evaluation_threshold": [float(word)]},
+                "test_param": {"test_param": {"error_func": [DIFF1], "error_threshold": [float(word)]}},
+            }.items()
+        ),
+        (
+            {"test_param": {"error_func": [DIFF1], "error_threshold": [1], "error_threshold_imag": [math.nan]}},
+            "a threshold is nan",
+        ),
         ({"evaluation_criterion": [SMAPE], "evaluation_threshold": [1]}, "criterion SMAPE can't be judged"),
     ],
 )

@@ -118,3 +118,10 @@ def test_a_wrong_text_is_told_with_its_place(text: str, line: int, column: int, 
         proto.parse_text(text, proto.Node(), "f.prototxt")
     assert word in caught.value.message
     assert not caught.value.message.startswith(f"{line}:")
+
+
+def test_a_long_line_is_not_quoted_whole() -> None:
+    text = 'op_name: "a" device: nope input { id: "' + "x" * 100_000 + '" }'
+    with pytest.raises(InputError, match=r"^f.prototxt:1:") as caught:
+        proto.parse_text(text, proto.Node(), "f.prototxt")
+    assert len(caught.value.message) < 1000

@@ -74,8 +74,8 @@ def _numbers(prefix: str, params: Mapping[str, Any]) -> Iterator[tuple[str, list
 
 def _tensor_lines(call: Call) -> Iterator[str]:
     """Per tensor: role, name, dtype, layout, rank, dims, strides in elements, file."""
-    for role, name, file, array in _tensors(call):
-        given = call.descriptors[name] or Descriptor(_NULL, _NULL, ())
+    for (role, name, file, array), told in zip(_tensors(call), call.descriptors.values(), strict=True):
+        given = told or Descriptor(_NULL, _NULL, ())
         strides = given.strides if given.strides is not None else _dense(given.dims)
         numbers = (len(given.dims), *given.dims, *strides)
         word = "_".join(name.split())

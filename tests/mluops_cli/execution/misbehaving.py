@@ -194,6 +194,35 @@ def caches(op, inputs, outputs, params):
     _seen.append(1)
 
 
+@misbehaves
+def child_comes_back_wrong(op, inputs, outputs, params):
+    if os.fork() == 0:
+        return
+    time.sleep(0.2)
+    right(op, inputs, outputs, params)
+
+
+@misbehaves
+def child_comes_back_right(op, inputs, outputs, params):
+    if os.fork() == 0:
+        right(op, inputs, outputs, params)
+        return
+    time.sleep(0.2)
+
+
+@misbehaves
+def own_sessions(op, inputs, outputs, params):
+    subprocess.Popen(["sleep", "988"], start_new_session=True)
+    subprocess.run([sys.executable, "-c", "import subprocess as s; s.Popen(['sleep', '989'], start_new_session=True)"])
+    right(op, inputs, outputs, params)
+
+
+def closes_streams(op, inputs, outputs, params):
+    right(op, inputs, outputs, params)
+    os.close(1)
+    os.close(2)
+
+
 def idle(op, inputs, outputs, params):
     return 0
 

@@ -61,6 +61,29 @@ def test_hostile_texts_cannot_act_on_the_terminal() -> None:
     assert line.endswith(r"\x1b[31m[bold]red\nFAIL forged\r\x07\ud800")
 
 
+def test_hostile_names_cannot_act_on_the_terminal_either() -> None:
+    name = "op/external/\x1b[2Jgone\r\n"
+    hostile = Record(
+        name, "o\x07p", "s\x1bt", "f.pb", "x", "fail", outputs={"y\x1b": {"criteria": [{"name": "diff1"}]}}
+    )
+    for count in (1, ROWS + 1):  # the table of cases, and that of suites
+        text = shown([hostile] * count, width=200)
+        assert not set(text) & set("\x1b\x07\r")
+        assert r"\x1b[2Jgone\r\n" in text
+
+
+def test_the_table_says_what_decided() -> None:
+    status = record(1, "fail", operator_status="SUCCESS", reason="expected BAD_PARAM, got SUCCESS")
+    status.outputs = {}
+    assert "case00001  fail    expected BAD_PARAM, got SUCCESS" in shown([status], width=200)
+    nothing = record(2, "mistrusted", operator_status="SUCCESS", reason="nothing was compared")
+    nothing.outputs = {}
+    assert "case00002  mistrusted  nothing was compared" in shown([nothing], width=200)
+    refused = record(3, operator_status="BAD_PARAM")
+    refused.outputs = {}
+    assert "case00003  pass    BAD_PARAM" in shown([refused], width=200)
+
+
 def test_cases_that_were_not_run_are_said() -> None:
     assert "4 cases were not run" in shown([record(1)], not_run=4)
 

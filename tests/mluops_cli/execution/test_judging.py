@@ -144,6 +144,30 @@ def test_what_a_pass_is_worth(tmp_path: Path, run: Any) -> None:
     assert run(tmp_path / "cases", "--impl", impl, "-j", "1", "--strict").code == 1
 
 
+@pytest.mark.parametrize(("elements", "status"), [(0, "pass"), (4, "mistrusted")])
+def test_of_an_empty_input_nothing_but_zeros_may_come(tmp_path: Path, elements: int, status: str) -> None:
+    node = case_node("alien_op", name="case")
+    add_tensor(node.input, "in", (elements,), layout="ARRAY")
+    add_tensor(node.output, "out", (27,), layout="ARRAY")
+    node.test_param.error_func.append(node.DESCRIPTOR.fields_by_name["evaluation_criterion"].enum_type.values[8].number)
+    node.test_param.error_threshold.append(0)
+    write_case(tmp_path / "case.pb", node, [np.ones(elements, np.float32)], [np.zeros(27, np.float32)])
+    with read_case(tmp_path / "case.pb") as file:
+        prepared = prepare(file)
+        prepared.outputs["out"].array[...] = 0
+        assert judge(prepared.bound, outputs(prepared), Judging()).status == status
+
+
+def test_an_output_called_like_an_input_is_told_beside_it(tmp_path: Path) -> None:
+    node = case_node("alien_op", name="case")
+    add_tensor(node.input, "x", (4,), layout="ARRAY")
+    add_tensor(node.output, "x", (2, 3), layout="ARRAY")
+    write_case(tmp_path / "case.pb", node, [np.ones(4, np.float32)], [values(2, 3)])
+    result = result_of(tmp_path / "case.pb", "writes_nothing")
+    assert [(each["role"], each["dims"]) for each in result["tensors"].values()] == [("input", [4]), ("output", [2, 3])]
+    assert list(result["outputs"]) == ["x"]
+
+
 def test_an_output_that_is_the_baselines_own_memory(tmp_path: Path) -> None:
     """No implementation can hand back an array of its own now; the judge would notice if one could."""
     with read_case(write_alien(tmp_path / "case.pb", values(40), values(3, 5))) as file:

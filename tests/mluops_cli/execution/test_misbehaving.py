@@ -10,6 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
+from mluops_cli.execution import supervisor
+
 from . import misbehaving
 from .conftest import PLUGIN, SUITE, TEN, TEN_WORDS, write_psamask, write_ten
 
@@ -31,7 +33,7 @@ WAYS = {
     "changes_input": ("fail", "input x was changed"),
     "assigns_input": ("error", "read-only"),
     "writes_nothing": ("fail", "y: diff3"),
-    "returns_nonsense": ("error", "returned a list, expected None, a status (number or name), or a dict"),
+    "returns_nonsense": ("error", "returned a value of type list, expected None, a status (number or name), or a dict"),
     "unknown_status": ("error", "unknown operator status 99"),
     "bad_param": ("fail", "expected SUCCESS, got BAD_PARAM"),
 }
@@ -138,6 +140,43 @@ def test_every_repeat_is_judged(way: str, folder: Path, run: Any) -> None:
     assert ran.records[BAD]["reason"].startswith("repeat 2, after right ones: y: diff3")
     others = [record for case, record in ran.records.items() if case != BAD]
     assert {(record["status"], record["repeats"], record["bit_identical"]) for record in others} == {("pass", 3, True)}
+
+
+@pytest.mark.parametrize(("way", "status"), [("child_comes_back_wrong", "pass"), ("child_comes_back_right", "fail")])
+def test_only_the_process_that_was_called_answers(way: str, status: str, folder: Path, run: Any) -> None:
+    ran = run(folder, "--impl", f"python:{PLUGIN}:{way}", "-j", "1")
+    assert ran.records[BAD]["status"] == status
+    assert "came back out of it, and was ended" in ran.records[BAD]["printed"]
+    assert {record["status"] for case, record in ran.records.items() if case != BAD} == {"pass"}
+
+
+def test_nothing_survives_in_a_session_of_its_own(folder: Path, run: Any) -> None:
+    assert run(folder, "--impl", f"python:{PLUGIN}:own_sessions", "-j", "1").code == 0
+    sleeping = [each.info for each in psutil.process_iter(["cmdline", "status"])]
+    assert not [each for each in sleeping if each["cmdline"] in (["sleep", "988"], ["sleep", "989"])]
+
+
+def test_closed_streams_are_not_left_to_the_next_case(folder: Path, run: Any) -> None:
+    ran = run(folder, "--impl", f"python:{PLUGIN}:closes_streams", "-j", "1")
+    assert (set(ran.statuses.values()), ran.code) == ({"pass"}, 0)
+
+
+def test_a_death_while_loading(folder: Path, tmp_path: Path, run: Any) -> None:
+    (tmp_path / "dead.py").write_text("import os; os._exit(0)")
+    ran = run(folder, "--impl", f"python:{tmp_path}/dead.py:f", "-j", "1")
+    assert ran.code == 3
+    assert ran.err.endswith("dead.py:f' can't be loaded: its process ended with exit code 0\n")
+
+
+def test_loading_takes_no_longer_than_a_case(
+    folder: Path, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_START_LIMIT", 0.5)
+    (tmp_path / "spins.py").write_text("while True: pass")
+    ran = run(folder, "--impl", f"python:{tmp_path}/spins.py:f", "-j", "1", "--timeout", "1")
+    assert ran.code == 3
+    assert ran.err.endswith("spins.py:f' can't be loaded: it takes longer than 1 s\n")
+    assert left_behind() == []
 
 
 def test_not_supported_is_a_skip(folder: Path, run: Any) -> None:

@@ -36,6 +36,23 @@ def test_a_stem_in_both_formats_runs_once_as_pb(tmp_path: Path) -> None:
     assert [Path(case.file).name for case in plan_cases([tmp_path / "twice.prototxt"])] == ["twice.prototxt"]
 
 
+def test_a_stem_named_in_both_formats_runs_once_as_pb_in_either_order(tmp_path: Path) -> None:
+    both = [write_psamask(tmp_path, "twice", suffix=suffix) for suffix in (".prototxt", ".pb")]
+    for paths in (both, both[::-1], [both[0], tmp_path]):
+        assert [Path(case.file).name for case in plan_cases(paths)] == ["twice.pb"]
+
+
+def test_linked_folders_are_searched_and_each_once(tmp_path: Path) -> None:
+    write_psamask(tmp_path / "cases" / "z", "one", suite="")
+    write_psamask(tmp_path / "elsewhere", "two", suite="")
+    (tmp_path / "cases" / "a").symlink_to(tmp_path / "cases" / "z")
+    (tmp_path / "cases" / "z" / "up").symlink_to(tmp_path / "cases")
+    (tmp_path / "cases" / "b").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "back").symlink_to(tmp_path)
+    found = ids(tmp_path / "cases")
+    assert found == ["psamask_forward/external/b/two", "psamask_forward/external/z/one"]
+
+
 def test_a_file_reached_twice_runs_once(tmp_path: Path) -> None:
     path = write_psamask(tmp_path / "sub", "one")
     (tmp_path / "link").symlink_to(tmp_path / "sub")
@@ -97,6 +114,14 @@ def test_selection(tmp_path: Path) -> None:
     assert sorted(case for part in parts for case in part) == ids(tmp_path)
 
 
+def test_a_suite_that_neither_a_file_nor_an_operator_knows_is_refused(tmp_path: Path) -> None:
+    write_psamask(tmp_path, "case", suite="my_own")
+    assert ids(tmp_path, suites=["my_own"]) == ["psamask_forward/my_own/case"]
+    assert ids(tmp_path, suites=["network"]) == []
+    with pytest.raises(InputError, match="unknown suite 'my_wn': did you mean 'my_own'"):
+        ids(tmp_path, suites=["my_own", "my_wn"])
+
+
 def test_size_counts_the_bytes_of_the_tensors(tmp_path: Path) -> None:
     write_psamask(tmp_path, "case")
     (case,) = plan_cases([tmp_path])
@@ -108,3 +133,13 @@ def test_paths_that_are_no_cases_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no case")
     with pytest.raises(InputError, match=name):
         plan_cases([tmp_path / name])
+
+
+def test_a_damaged_manifest_is_an_error_with_its_place_and_a_foreign_one_none(tmp_path: Path) -> None:
+    write_psamask(tmp_path, "a", suffix=".prototxt", suite="")
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text('{"mluops": "0.1.0", "cases": {"x": {"files": ["a.prototxt"]}}}')
+    with pytest.raises(InputError, match=r"manifest\.json: cases\['x'\]: the manifest is damaged"):
+        plan_cases([tmp_path])
+    manifest.write_text('{"name": "a web app"}')
+    assert ids(tmp_path) == ["psamask_forward/external/a"]

@@ -151,6 +151,9 @@ def test_nothing_selected(tmp_path: Path, run: Any) -> None:
         (["-k", "a and"], 2, "-k"),
         (["--shard", "5/4"], 2, "--shard"),
         (["--timeout", "0"], 2, "--timeout"),
+        (["--timeout", "nan"], 2, "'nan' is not a number of seconds"),
+        (["--perf", "--min-time", "inf"], 2, "'inf' is not a number of seconds"),
+        (["--suite", "genral"], 2, "unknown suite 'genral': did you mean 'general'?"),
         (["nowhere"], 2, "no such file or folder"),
     ],
 )
@@ -230,17 +233,32 @@ def test_earlier_results_are_replaced_and_foreign_files_left(tmp_path: Path, run
     ran = run(tmp_path / "b", "--impl", RIGHT)
     assert list(ran.records) == ["psamask_forward/general/two"]
     assert (tmp_path / "out" / "mine.txt").read_text() == "keep"
-    (tmp_path / "out" / "results.jsonl").write_text("my own notes\n")
-    assert "choose another --out" in run_error(run, tmp_path / "b")
-    assert (tmp_path / "out" / "results.jsonl").read_text() == "my own notes\n"
 
 
-def run_error(run: Any, folder: Path) -> str:
-    try:
-        ran = run(folder, "--impl", RIGHT)
-    except json.JSONDecodeError:  # the foreign file is no JSON, which is the point; say what the command said
-        return "choose another --out"
-    return str(ran.err)
+def test_the_line_that_reproduces_a_case_whose_name_begins_with_a_dash(
+    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_psamask(tmp_path, "-n")
+    monkeypatch.chdir(tmp_path)
+    (record,) = run(".", "--impl", RIGHT).records.values()
+    again = run(*shlex.split(record["repro"])[2:])
+    assert (again.code, list(again.records)) == (0, [record["case"]])
+
+
+def test_every_error_of_a_case_names_its_file_as_the_command_does(
+    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_psamask(tmp_path / "cases", "rank", h_mask=2)
+    torn = (tmp_path / "cases" / "rank.pb").read_bytes()[:-9]
+    (tmp_path / "cases" / "torn.pb").write_bytes(torn)
+    node = case_node("alien_op", suite="")
+    add_tensor(node.input, "in", (2,), layout="ARRAY")
+    add_tensor(node.output, "out", (2,), layout="ARRAY")
+    write_case(tmp_path / "cases" / "bare.pb", node, [np.ones(2, np.float32)], [None])
+    monkeypatch.chdir(tmp_path)
+    reasons = {name: record["reason"] for name, record in run("cases", "--impl", RIGHT).records.items()}
+    assert reasons["unreadable/external/torn"].startswith("cases/torn.pb: ")
+    assert reasons["alien_op/external/bare"].startswith("cases/bare.pb: carries no baseline")
 
 
 def test_two_runs_into_one_folder(tmp_path: Path, run: Any) -> None:

@@ -127,7 +127,12 @@ def test_the_tables_and_raw_files(script: Callable[[str], str], tmp_path: Path) 
     call = psamask(descriptors={"y": None})
     strided = np.lib.stride_tricks.as_strided(np.arange(8, dtype=np.float32), (2, 2), (16, 8), writeable=False)
     large = Descriptor("ARRAY", "half", (65536, 65536))
-    described = {**call.descriptors, "s": Descriptor("ARRAY", "float", (2, 2), (4, 2)), "l": large}
+    described = {
+        "x": call.descriptors["x"],
+        "s": Descriptor("ARRAY", "float", (2, 2), (4, 2)),
+        "l": large,
+        "y": call.descriptors["y"],
+    }
     inputs = {**call.inputs, "s": strided, "l": None}
     params = {**call.params, "pad": [1, -2], "scale": 0.5, "nested": {"n": 3, "word": "text"}}
     command = script(f"import shutil, sys; shutil.copytree(sys.argv[1], {str(tmp_path / 'seen')!r})")
@@ -145,6 +150,17 @@ def test_the_tables_and_raw_files(script: Callable[[str], str], tmp_path: Path) 
     assert np.fromfile(seen / "in0.bin", "<f4").tolist() == [1, 2, 3, 4, 5, 6]
     assert np.fromfile(seen / "in1.bin", "<f4").tolist() == [0, 1, 2, 3, 4, 5, 6]  # gaps included, from first to last
     assert np.fromfile(seen / "out0.bin", "<f4").tolist() == [77] * 4  # what the caller filled it with
+
+
+def test_an_output_called_like_an_input(script: Callable[[str], str], tmp_path: Path) -> None:
+    described = {"x": Descriptor("ARRAY", "float", (2,)), "x~2": Descriptor("ARRAY", "int32", (3,))}
+    call = Call("some_op", {"x": np.zeros(2, "f4")}, {"x": np.zeros(3, "i4")}, {}, described)
+    command = script(f"import shutil, sys; shutil.copytree(sys.argv[1], {str(tmp_path / 'seen')!r})")
+    assert Exec(f"{command} {{dir}}").call(call).status == "SUCCESS"
+    assert (tmp_path / "seen" / "tensors.txt").read_text().splitlines() == [
+        "input x float ARRAY 1 2 1 in0.bin",
+        "output x int32 ARRAY 1 3 1 out0.bin",
+    ]
 
 
 def test_results_are_told(script: Callable[[str], str]) -> None:

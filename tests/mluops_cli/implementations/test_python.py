@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mluops_cli.implementations.base import Call, CannotShow, Outcome, OutOfBounds
+from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Outcome, OutOfBounds
 from mluops_cli.implementations.python import CallableKernel, Python
 from schemas.descriptor import Descriptor
-from schemas.errors import InputError
+
+from .calls import get_indice_pairs, psamask
 
 ROOM = 40  # bytes of workspace the callables here ask for
 
@@ -80,19 +82,33 @@ def test_answers(answer: Any, status: str, scalars: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "error"),
+    ("answer", "reason"),
     [
-        (True, TypeError),
-        (1.5, TypeError),
-        ([0], TypeError),
-        (9, InputError),
-        ("FINE", InputError),
-        ({"n": 1.5}, TypeError),
+        (True, "returned a value of type bool, expected None, a status"),
+        (1.5, "returned a value of type float, expected None, a status"),
+        ([0], "returned a value of type list, expected None, a status"),
+        (np.zeros((2, 3), np.int32), "returned a value of type ndarray, expected None, a status"),
+        (9, "returned an unknown operator status 9: expected one of SUCCESS, "),
+        ("FINE", "returned an unknown operator status 'FINE': expected one of SUCCESS, "),
+        ({"n": 1.5}, "returned n as a value of type float, expected a whole number"),
+        ({"y": np.zeros((2, 3))}, "returned y as a value of type ndarray, expected a whole number"),
+        ({"status": {"status": 0}}, "returned a value of type dict, expected None, a status"),
     ],
 )
-def test_answers_that_are_none(answer: Any, error: type[Exception]) -> None:
-    with pytest.raises(error):
+def test_answers_that_are_none(answer: Any, reason: str) -> None:
+    with pytest.raises(BadAnswer, match=f"^{re.escape(reason)}"):
         CallableKernel(lambda op, inputs, outputs, params: answer)(make_call())
+
+
+@pytest.mark.parametrize(
+    ("call", "allowed"), [(psamask(), "status"), (get_indice_pairs(), "status and num_act_out")], ids=["none", "one"]
+)
+def test_a_dict_has_the_scalars_of_the_contract_only(call: Call, allowed: str) -> None:
+    for key in ("Status", "statuss", "num_act"):
+        with pytest.raises(BadAnswer, match=f"^returned a dict with the key '{key}', expected only {allowed}$"):
+            CallableKernel(lambda op, inputs, outputs, params, key=key: {key: 3})(call)
+    answer = dict.fromkeys(allowed.split(" and "), 3)
+    assert CallableKernel(lambda op, inputs, outputs, params: answer)(call).status == "BAD_PARAM"
 
 
 class Full:
@@ -212,8 +228,12 @@ def test_a_plain_workspace_size_and_one_on_a_function() -> None:
     kernel.workspace_size = lambda op, inputs, outputs, params: inputs["x"].nbytes  # type: ignore[attr-defined]
     assert CallableKernel(kernel)(make_call()).workspace_bytes == 24
     kernel.workspace_size = lambda op, inputs, outputs, params: -1  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match="expected 0 or more"):
+    with pytest.raises(BadAnswer, match="expected 0 or more"):
         CallableKernel(kernel)(make_call())
+    for size in (None, 1.5):
+        kernel.workspace_size = lambda op, inputs, outputs, params, found=size: found  # type: ignore[attr-defined]
+        with pytest.raises(BadAnswer, match=f"^workspace_size returned a value of type {type(size).__name__}, "):
+            CallableKernel(kernel)(make_call())
     kernel.workspace_size = lambda op, inputs, outputs, params: 0  # type: ignore[attr-defined]
     with pytest.raises(CannotShow, match="0 bytes"):
         CallableKernel(kernel)(make_call(faults=("workspace:short",)))

@@ -79,6 +79,34 @@ def test_a_package_that_the_file_lacks_is_unavailable(folder: Path) -> None:
         registry.implementation_named("python:needy.py:f")
 
 
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("Raises", InputError, r"can't load python:makes.py:Raises: ValueError: no card \(\S*/makes.py:4\)"),
+        ("Leaves", InputError, r"can't load python:makes.py:Leaves: SystemExit: 0 \(\S*/makes.py:7\)"),
+        ("Lacks", UnavailableError, r"can't load python:makes.py:Lacks: ImportError: no driver \(\S*/makes.py:10\)"),
+        ("Needs", InputError, r"can't load python:makes.py:Needs: TypeError: .* required positional argument: 'card'"),
+    ],
+)
+def test_a_class_that_cannot_be_made(name: str, error: type[Exception], message: str, folder: Path) -> None:
+    (folder / "makes.py").write_text(
+        "import sys\n"
+        "class Raises:\n"
+        "    def __init__(self):\n"
+        "        raise ValueError('no card')\n"
+        "class Leaves:\n"
+        "    def __init__(self):\n"
+        "        sys.exit(0)\n"
+        "class Lacks:\n"
+        "    def __init__(self):\n"
+        "        raise ImportError('no driver')\n"
+        "class Needs:\n"
+        "    def __init__(self, card): pass\n"
+    )
+    with pytest.raises(error, match=f"^{message}$"):
+        registry.implementation_named(f"python:makes.py:{name}")
+
+
 def test_plug_in_implementations(monkeypatch: pytest.MonkeyPatch) -> None:
     class Mine(Implementation):
         name = "mine"

@@ -23,7 +23,7 @@ def data(*shape, dtype="f4"):
 def found(b, m, criteria=EXACT, **options):
     diagnosis = diagnose(b, m, criteria, **options)
     json.dumps(diagnosis.as_record(), allow_nan=False)
-    assert diagnosis.words
+    assert diagnosis.words()
     return diagnosis
 
 
@@ -86,6 +86,19 @@ FAULTS = (
 )  # fmt: skip
 
 
+def test_what_the_reason_told_is_not_told_again():
+    diagnosis = found(np.arange(1, 11, dtype="f4"), np.zeros(10, "f4"))
+    assert diagnosis.words(9).startswith("10 of 10 elements wrong (1); zeros instead of values; first [0]: 0.0 instead")
+    assert diagnosis.words(10).startswith("zeros instead of values; first [0]: 0.0 instead of 1.0")
+    assert diagnosis.as_record(10)["words"] == diagnosis.words(10)
+
+
+def test_a_bool_says_nothing_of_having_been_written():
+    """Whatever a bool buffer is filled with, a kernel may have written it."""
+    diagnosis = found(np.array([False] * 6), np.array([True] * 6), sentinel=np.True_)
+    assert words(diagnosis) == ["no_zero_fill"]
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_named(fault):
     b = data(4, 40, 64)
@@ -132,7 +145,7 @@ def test_beyond_a_power_of_two():
     m = b.copy()
     m.reshape(-1)[1 << 17 :] += 1
     assert ("beyond", None, 1 << 17, b.size - 1) in regions(found(b, m))
-    assert "beyond element 2^17" in found(b, m).words
+    assert "beyond element 2^17" in found(b, m).words()
 
 
 def test_first_and_worst_elements_with_values_and_ulp():

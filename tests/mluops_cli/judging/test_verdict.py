@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mluops_cli.judging.arithmetic import BLOCK
-from mluops_cli.judging.verdict import OutputUnderTest, first_that_fails, judge_case, judge_status
+from mluops_cli.judging.verdict import OutputUnderTest, judge_case, judge_status
 from schemas.criteria import Criterion
 
 EXACT = (Criterion("diff3", 0, "contract"),)
@@ -112,6 +112,8 @@ def test_zeros_the_contract_calls_natural_are_no_doubt():
     b[0] = 1
     assert judge_case([output("y", b, b.copy(), natural_zeros=0.9995)]).status == "pass"
     assert judge_case([output("y", b, b.copy(), natural_zeros=0.998)]).status == "mistrusted"
+    b[0] = 0  # of nothing but zeros no share is natural
+    assert judge_case([output("y", b, b.copy(), natural_zeros=1.0)]).status == "mistrusted"
 
 
 def test_exempt_suites_may_be_constant_but_not_share_memory():
@@ -127,15 +129,6 @@ def test_a_wrong_output_fails_even_where_a_pass_would_be_mistrusted():
     m = b.copy()
     m[99] = 1
     assert judge_case([output("y", b, m)]).status == "fail"
-
-
-def test_repeats_are_all_judged():
-    """PITFALLS B62."""
-    good, bad = judge_case([right()]), judge_case([output("y", np.ones(3, "f4"), np.zeros(3, "f4"))])
-    assert first_that_fails([good, good]).status == "pass"
-    verdict = first_that_fails([good, bad, good])
-    assert verdict.status == "fail"
-    assert verdict.reason.startswith("run 2 of 3: y: diff3 = 1 > 0")
 
 
 @pytest.mark.parametrize(

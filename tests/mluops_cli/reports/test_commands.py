@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mluops_cli.execution.events import CaseFinished, RunFinished, RunStarted
+from mluops_cli.execution.events import CaseFinished, Loaded, RunFinished, RunStarted
 from mluops_cli.main import main
 from mluops_cli.reports.failures import KeepFailures, kept_file
 from mluops_cli.reports.files import ReportFiles
@@ -160,7 +160,7 @@ def test_listeners_write_reports_and_keep_failures(tmp_path: Path) -> None:
     made = [read_record(record("op/s/a", "crash", file=str(source))), read_record(record("op/s/b", file=str(source)))]
     made.append(read_record(record("op/s/gone", "fail", file=str(tmp_path / "gone.pb"))))
     made.append(read_record(record("op/external/x/../../y", "fail", file=str(source))))
-    for event in (RunStarted("tiled", 2, 1, out), *map(CaseFinished, made), RunFinished(Tally(), 1, 1.0)):
+    for event in (RunStarted("tiled", 2, 1, out), Loaded(), *map(CaseFinished, made), RunFinished(Tally(), 1, 1.0)):
         for listener in (keep, files):
             listener(event)
     assert (out / "failures/op/s/a.pb").read_bytes() == b"case"

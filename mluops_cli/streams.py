@@ -1,0 +1,38 @@
+"""The standard streams: closed, cut off or full, they keep no command from its work."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import Any, Final
+
+_STREAMS: Final = ("stdin", "stdout", "stderr")
+
+
+def open_closed() -> None:
+    """Lead streams that were closed when we were started (`>&-`) nowhere, lest a file of ours gets their number."""
+    for number, name in enumerate(_STREAMS):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def speak_utf8() -> None:
+    """Write UTF-8 whatever the locale; bytes of a file's name that aren't go out as they came."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="surrogateescape")
+
+
+def abandon(stream: Any) -> None:
+    """Let what a stream still holds, and all that is written to it from now on, go nowhere."""
+    with suppress(OSError, ValueError, AttributeError):  # no file of the system
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -1,0 +1,77 @@
+"""What a run leaves in OUT: never in place of what is not ours, never worse for an implementation or a console."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mluops_cli.main import main
+
+from .conftest import PLUGIN, write_psamask
+
+RIGHT = f"python:{PLUGIN}:right"
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "summary.json"])
+@pytest.mark.parametrize("text", ["my own notes\n", '{"total": 3}\n', "[]\n"])
+def test_a_foreign_file_of_our_name_is_left_alone(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        main(["run", str(write_psamask(tmp_path, "case")), "--impl", RIGHT, "--out", str(out)])
+    assert stop.value.code == 2
+    assert f"{out / name} is not a result of mluops run" in capsys.readouterr().err
+    assert [(path.name, path.read_text()) for path in out.iterdir()] == [(name, text)]
+
+
+def test_an_implementation_that_cannot_be_loaded_costs_no_results(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "case", h_mask=5)
+    (tmp_path / "cases" / "bad.pb").write_bytes(b"\xff\xff\xff")
+    before = run(tmp_path / "cases", "--impl", f"python:{PLUGIN}:writes_nothing")
+    kept = sorted(tmp_path.glob("out/failures/**/*.pb"))
+    assert len(before.records) == len(kept) == 2
+    (tmp_path / "raises.py").write_text("raise OSError('no card')\n")
+    for impl in ("nosuch", "python:none.py:f", f"python:{PLUGIN}:rigt", f"python:{tmp_path / 'raises.py'}:f"):
+        ran = run(tmp_path / "cases", "--impl", impl)
+        assert ran.code in (2, 3)
+        assert (ran.records, ran.summary) == (before.records, before.summary)
+    assert sorted(tmp_path.glob("out/failures/**/*.pb")) == kept
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_out_that_is_a_file(below: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(SystemExit) as stop:
+        main(["run", str(write_psamask(tmp_path, "case")), "--impl", RIGHT, "--out", str(tmp_path / "file" / below)])
+    assert stop.value.code == 2
+    assert "can't make this folder" in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("stdout", ["closed", "full", "unread"])
+def test_the_verdict_does_not_depend_on_the_console(stdout: str, tmp_path: Path) -> None:
+    write_psamask(tmp_path, "case")
+    out = tmp_path / "out"
+    command = shlex.join([sys.executable, "-m", "mluops_cli", "run", str(tmp_path), "--out", str(out), "--impl", RIGHT])
+    if stdout == "unread":
+        reading, writing = os.pipe()
+        os.close(reading)
+        with os.fdopen(writing, "w") as pipe:
+            done = subprocess.run(command, shell=True, stdout=pipe, stderr=subprocess.PIPE, timeout=60)
+    else:
+        where = {"closed": ">&-", "full": "> /dev/full"}[stdout]
+        done = subprocess.run(f"{command} {where}", shell=True, capture_output=True, timeout=60)
+    said = b"standard output: No space left on device; the run goes on\n" if stdout == "full" else b""
+    assert (done.returncode, done.stderr) == (0, said)
+    assert [json.loads(line)["status"] for line in (out / "results.jsonl").read_text().splitlines()] == ["pass"]
+    assert json.loads((out / "summary.json").read_text())["exit_code"] == 0
