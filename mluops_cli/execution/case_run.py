@@ -14,7 +14,9 @@ from mluops_cli.execution.buffers import Array, OutputBuffer, digest, is_mapped
 from mluops_cli.execution.calls import GOES_ON, Calls, Prepared, Result, describe, error
 from mluops_cli.execution.perf import Meter
 from mluops_cli.execution.settings import WorkerSettings
+from mluops_cli.execution.wrong_outputs import MARK, keep_outputs
 from mluops_cli.implementations.base import Call, Implementation
+from mluops_cli.reports.failures import kept_path
 from schemas import proto
 from schemas.casefile import CaseFile, read_case
 from schemas.errors import InputError, MluopsError, Place
@@ -37,7 +39,12 @@ def run_case(
             kernels = implementation.operators()
             if kernels is not None and file.op not in kernels:
                 return {"status": "skip", "reason": f"{implementation.name} has no kernel of {file.op}"}
-            return _run(prepare(file), implementation, settings, meter)
+            prepared = prepare(file)
+            result = _run(prepared, implementation, settings, meter)
+            if settings.keep_outputs is not None and result["status"] == "fail":
+                target = kept_path(Path(settings.out), task["case"], f"{MARK}.pb")
+                result["outputs_kept"] = keep_outputs(prepared, target, settings.keep_outputs)
+            return result
     except InputError as wrong:
         return error("case", str(_as_planned(wrong, task)))
     except MluopsError as wrong:

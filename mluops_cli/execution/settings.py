@@ -48,7 +48,8 @@ class PerfSettings:
 class WorkerSettings:
     """What a worker has to know besides its cases; plug-ins are paths of Python files.
 
-    folder is what relative paths count from; empty: that of the process.
+    folder is what relative paths count from; empty: that of the process. Outputs of failing cases of up to keep_outputs
+    bytes are kept under the run's folder out.
     """
 
     impl: str
@@ -57,6 +58,8 @@ class WorkerSettings:
     judging: Judging = field(default_factory=Judging)
     perf: PerfSettings | None = None
     folder: str = ""
+    keep_outputs: int | None = None
+    out: str = ""
 
 
 @dataclass(slots=True)

@@ -100,7 +100,7 @@ class _Supervisor:
         try:
             # Absolute: an implementation may have changed the folder; shown is what errors call it.
             file = {"file": os.path.abspath(case.file), "shown": case.file}
-            worker.send({**file, "noted": case.noted, "generation": case.generation})
+            worker.send({**file, "case": case.id, "noted": case.noted, "generation": case.generation})
         except OSError:  # it died idle, of something an earlier case left behind
             worker.close()
             if case.id in self.given_back:

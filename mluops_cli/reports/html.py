@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from mluops_cli.reports.finished import STATUSES, FinishedRun, worst
+from mluops_cli.reports.performance import interval_text, perf_value, rated, remark
 from mluops_cli.reports.pictures import Point, decade_histogram, density_strip, latency_ratios, roofline
 from mluops_cli.reports.record import FAILING, Record
 from mluops_cli.reports.text import clipped, one_line, visible
@@ -28,6 +29,7 @@ SECTIONS: Final = 1000  # cases with a section of their own; the list of cases h
 _SHOWN: Final = FAILING | {"mistrusted", "waived"}
 _NAME: Final = 300  # characters of a name or reason in the list; sections show more
 _PRINTED: Final = 20_000
+_TIMED: Final = 500  # rows of the performance table; CSV has all of them
 
 
 def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
@@ -44,8 +46,11 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
         sections=[(anchors[record.case], record) for record in sections[:SECTIONS]],
         left_out=len(sections) - len(anchors),
         facts=_facts(run),
+        timed=(timed := rated(run.records))[:_TIMED],
+        untold=max(0, len(timed) - _TIMED),
         roofline=_roofline(run),
         latency=_latency(run, base) if base else None,
+        before=base.by_case if base else {},
         base=base,
         style=Markup(_template_text("report.css")),
         script=Markup(script),
@@ -65,12 +70,14 @@ def _environment() -> Environment:
         "one_line": one_line,
         "clipped": lambda text: clipped(text, _PRINTED),
         "number": number,
+        "percent": percent,
         "value": _value,
         "density": density_strip,
         "histogram": decade_histogram,
     }
     worst_of = lambda counts: next((status for status in STATUSES if counts[status]), "pass")  # noqa: E731
     environment.globals |= {"worst_of": worst_of, "section_facts": section_facts}
+    environment.globals |= {"interval": interval_text, "perf_value": perf_value, "remark": remark}
     return environment
 
 
@@ -84,6 +91,11 @@ def number(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return "–" if value is None else one_line(str(value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def percent(value: float | None) -> str:
+    """A share; a dash where there is none."""
+    return "–" if value is None else f"{value:.1%}"
 
 
 def _value(value: Any) -> str:
@@ -183,7 +195,14 @@ def section_facts(record: Record) -> list[tuple[str, str]]:
         ("repeats", str(record.repeats) if record.repeats > 1 else ""),
         ("bit-identical repeats", "" if record.bit_identical is None else ("yes" if record.bit_identical else "no")),
         ("latency", "" if record.latency_us is None else f"{record.latency_us:.6g} µs"),
+        ("latency lies in", f"{interval_text(record)} µs" if record.latency_interval_us else ""),
+        ("whole call", "" if record.interface_us is None else f"{record.interface_us:.6g} µs"),
+        ("io efficiency", "" if record.io_efficiency is None else percent(record.io_efficiency)),
+        ("compute efficiency", "" if record.compute_efficiency is None else percent(record.compute_efficiency)),
+        ("measurement", remark(record)),
         ("workspace", "" if record.workspace_bytes is None else f"{record.workspace_bytes} bytes"),
+        ("worker", record.worker),
+        ("wrong outputs", record.outputs_kept),
     ]  # fmt: skip
     if record.waiver:
         words = ", ".join(f"{name}: {value}" for name, value in record.waiver.items())

@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mluops_cli.reports.finished import FinishedRun
 from mluops_cli.reports.html import TEMPLATES
+from mluops_cli.reports.performance import interval_text, remark
 from mluops_cli.reports.teamreport import dtypes, operator_reports, shapes
 from mluops_cli.reports.text import one_line
 from mluops_cli.reports.words import translator
@@ -48,6 +49,7 @@ def _environment() -> Environment:
     )  # fmt: skip
     environment.filters |= {"md": plain, "code": code, "figure": figure, "percent": percent, "counts": counts}
     environment.globals |= {"shapes": shapes, "dtypes": dtypes, "paragraph": paragraph}
+    environment.globals |= {"interval": interval_text, "remark": remark}
     return environment
 
 

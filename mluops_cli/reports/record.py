@@ -24,7 +24,8 @@ class Record:
     place is the spec's file:line. tensors: name -> role (input, output), dtype, layout, dims. interface_us is the time
     of the whole call on the host; latency_interval_us the bounds between which the latency lies with confidence.
     waiver: the waiver that holds, and the status without it. perf: of --perf, how it was measured and against which
-    peaks (execution/perf.py). worker: the worker of a fleet that ran it.
+    peaks (execution/perf.py). worker: the worker of a fleet that ran it. outputs_kept: of --keep-outputs, the case file
+    with the outputs of a failing case, or why there is none.
     """
 
     case: str
@@ -55,6 +56,7 @@ class Record:
     waiver: dict[str, Any] | None = None
     perf: dict[str, Any] | None = None
     worker: str = ""
+    outputs_kept: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The record as JSON can carry it: NaN and Inf become null."""

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from generators.contract import LARGE, Contract
 from generators.operator import operators
 from mluops_cli.reports.finished import FinishedRun, judged
+from mluops_cli.reports.performance import rated
 from mluops_cli.reports.record import Record
 from schemas.status import SUCCESS
 
@@ -135,8 +136,7 @@ class OperatorReport:
     def performance(self) -> list[Record]:
         """The cases that were timed."""
         timed = [case.record for case in self.cases if case.legal and case.record.latency_us is not None]
-        rated = [r for r in timed if r.io_efficiency is not None or r.compute_efficiency is not None]
-        return rated or [record for record in timed if record.suite == "network"]
+        return rated(timed) or [record for record in timed if record.suite == "network"]
 
 
 def operator_reports(run: FinishedRun) -> list[OperatorReport]:

@@ -71,6 +71,8 @@ ZH: Final = {
     "workspace (bytes)": "workspace (字节)",
     "dtype": "数据类型",
     "shape": "规模",
+    "95 % interval (us)": "95 % 置信区间 (us)",
+    "remark": "备注",
     "{n} more rows are in the CSV.": "其余 {n} 行见 CSV。",
     "{n} more are in the report.": "其余 {n} 个见报告。",
     "none": "无",

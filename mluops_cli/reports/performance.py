@@ -1,0 +1,37 @@
+"""What `run --perf` measured, as reports tell it: which cases, the bounds of their latencies, and what is remarkable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mluops_cli.reports.record import Record
+
+
+def rated(records: Iterable[Record]) -> list[Record]:
+    """The cases that --perf measured or that have an efficiency, in their order."""
+    return [
+        record
+        for record in records
+        if record.latency_us is not None
+        and (record.perf or record.io_efficiency is not None or record.compute_efficiency is not None)
+    ]
+
+
+def perf_value(record: Record, name: str) -> Any:
+    """A figure of the measurement, None where there is none of that name."""
+    return (record.perf or {}).get(name)
+
+
+def interval_text(record: Record) -> str:
+    """The bounds that the latency lies in, in microseconds; empty where they aren't known."""
+    bounds = record.latency_interval_us
+    return f"{bounds[0]:.6g} – {bounds[1]:.6g}" if bounds else ""
+
+
+def remark(record: Record) -> str:
+    """What is wrong with the measurement, or how it compares with the latency in the case file; empty for neither."""
+    if problem := perf_value(record, "problem"):
+        return str(problem)
+    relative = perf_value(record, "relative_latency")
+    return "" if relative is None else f"{relative:.3g} times the case file's latency"
