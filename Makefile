@@ -65,6 +65,7 @@ test-slow: install  ## the heavy checks: protobuf versions, large tensors, netwo
 
 bench: install  ## speed, as ratios against a plain copy, a raw file or another library in the same run
 	$(BIN)/python -m benchmarks
+	test ! -x $(TORCH)/bin/python || $(TORCH)/bin/python -m benchmarks references
 
 proto: install  ## rebuild the descriptor of the case file's schema
 	$(BIN)/python -m schemas.build

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
@@ -113,8 +112,6 @@ def _oddity(criterion: Criterion, own: dict[str, float], operator: Operator | No
     for threshold in (criterion.threshold, criterion.imaginary):
         if threshold is None:
             continue
-        if math.isnan(threshold) or threshold < 0:
-            return f"threshold {threshold:g} of {name}: nothing can pass"
         if criterion.source.startswith(DYNAMIC):
             continue  # measured for this case
         if operator is not None and name in own:
@@ -122,6 +119,6 @@ def _oddity(criterion: Criterion, own: dict[str, float], operator: Operator | No
             if threshold != own[name]:
                 word = "looser" if threshold > own[name] else "stricter"
                 return f"threshold {threshold:g} of {name} is {word} than {own[name]:g} of category {category}"
-        elif name not in _SHARES and threshold > _LOOSEST and not math.isinf(threshold):
+        elif name not in _SHARES and threshold > _LOOSEST:
             return f"threshold {threshold:g} of {name} is looser than that of any category ({_LOOSEST:g})"
     return ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import re
 import shutil
@@ -16,6 +15,7 @@ from typing import Any, Final
 import rich_click as click
 
 from mluops_cli.commands.tables import format_bytes, table_lines
+from mluops_cli.machine import cores
 from schemas.version import __version__
 
 FAILED: Final = 3
@@ -54,8 +54,7 @@ def _machine(folder: Path) -> Iterator[Finding]:
 
     yield Finding("mluops", __version__)
     yield Finding("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield Finding("cores", str(cores))
+    yield Finding("cores", str(cores()))
     memory = psutil.virtual_memory()
     text = f"{format_bytes(memory.available)} available of {format_bytes(memory.total)}"
     yield Finding("memory", text, memory.available >= _SCARCE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import time
@@ -15,8 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
-from mluops_cli.commands.options import ByteSize, Names, generation_option, load_plugins, make_folder, plugin_option
+from mluops_cli.commands.options import (
+    ByteSize,
+    Names,
+    generation_option,
+    load_plugins,
+    make_folder,
+    plugin_option,
+)
 from mluops_cli.commands.tables import format_bytes, table_lines
+from mluops_cli.machine import cores
 
 if TYPE_CHECKING:
     from generators.batch import Result, Task
@@ -27,10 +34,6 @@ WRONG_INPUT: Final = 2
 _HEARTBEAT: Final = 10.0  # seconds between lines where there is no terminal
 _BESIDE: Final = 64 << 20  # bytes a worker takes besides a case's tensors
 _PEAK: Final = 2.5  # memory of a case in work, in bytes of its tensors
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @click.command(epilog="Example: mluops gen psamask_forward --suite boundary,invalid --out cases")
@@ -44,7 +47,7 @@ def _cores() -> int:
 )
 @click.option("--format", "format_", default="pb", show_default=True, type=click.Choice(["pb", "prototxt", "both"]))
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**64 - 1), help="Of all random data.")
-@click.option("-j", "--jobs", default=_cores, show_default="cores", type=click.IntRange(1), help="Worker processes.")
+@click.option("-j", "--jobs", default=cores, show_default="cores", type=click.IntRange(1), help="Worker processes.")
 @click.option(
     "--inline-limit",
     default="64MiB",

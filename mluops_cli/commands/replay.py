@@ -29,6 +29,7 @@ def command(out: Path, impl: str | None, jobs: int, timeout: float, plugins: tup
     still fail, 5 nothing failed.
     """
     from mluops_cli.commands.outcomes import read
+    from mluops_cli.commands.run_options import judging
     from mluops_cli.execution.events import CaseFinished, Event
     from mluops_cli.execution.process import WorkerSettings
     from mluops_cli.execution.supervisor import RunSettings, run_cases
@@ -42,7 +43,8 @@ def command(out: Path, impl: str | None, jobs: int, timeout: float, plugins: tup
         return NOTHING_SELECTED
     options = run.summary.get("options") or {}
     loaded = tuple(str(path) for path in plugins) or tuple(options.get("plugins", ()))
-    worker = WorkerSettings(impl or run.impl, loaded, max(1, int(options.get("repeat", 1))))
+    judged = judging(options.get("compare", ()), bool(options.get("loose_nan")), bool(options.get("strict_tail")))
+    worker = WorkerSettings(impl or run.impl, loaded, max(1, int(options.get("repeat", 1))), judged)
     counts = {"fixed": 0, "still failing": 0}
 
     def tell(event: Event) -> None:
@@ -62,10 +64,11 @@ def command(out: Path, impl: str | None, jobs: int, timeout: float, plugins: tup
 
 
 def _planned(out: Path, record: Record) -> PlannedCase:
-    from mluops_cli.execution.plan import PlannedCase
+    from mluops_cli.execution.plan import PlannedCase, noted_fields
     from mluops_cli.reports.failures import kept_file
 
     kept = kept_file(out, record)
     file = str(kept) if kept.is_file() else record.file
     size = os.path.getsize(file) if os.path.isfile(file) else 0
-    return PlannedCase(record.case, record.op, record.suite, file, size)
+    noted = noted_fields(Path(record.file)) if record.file.endswith(".prototxt") else None  # a text has no metadata
+    return PlannedCase(record.case, record.op, record.suite, file, size, noted=noted[1] if noted else None)

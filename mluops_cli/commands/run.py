@@ -14,6 +14,7 @@ import rich_click as click
 from mluops_cli.commands import run_options
 from mluops_cli.commands.options import ByteSize, Names, Seconds, generation_option, make_folder, plugin_option
 from mluops_cli.commands.run_options import Given
+from mluops_cli.machine import cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +30,6 @@ _OF_A_CASE: Final = (  # options that decide what comes of a case
     "timeout", "memory", "repeat", "compare", "loose_nan", "strict_tail", "perf", "min_time", "cache", "device",
     "peak_bandwidth", "peak_ops", "perf_gate", "plugins",
 )  # fmt: skip
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @click.command(epilog="Example: mluops run cases --impl python:my_kernels.py:roi_crop -k 'roi_crop and not network'")
@@ -105,6 +102,8 @@ def _settings(out: Path, given: Given) -> RunSettings:
         given["repeat"] or 1,
         run_options.judging(given["compare"], given["loose_nan"], given["strict_tail"]),
         perf,
+        keep_outputs=given["keep_outputs"],
+        out=os.path.abspath(out),
     )
     waive: Callable[[Record], Record] | None = None
     if given["waivers"]:
@@ -114,7 +113,7 @@ def _settings(out: Path, given: Given) -> RunSettings:
     return RunSettings(
         worker,
         out,
-        jobs=given["jobs"] or (1 if perf is not None else _cores()),
+        jobs=given["jobs"] or (1 if perf is not None else cores()),
         timeout=given["timeout"],
         memory=given["memory"],
         max_failures=given["max_failures"],

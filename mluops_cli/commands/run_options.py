@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
-from mluops_cli.commands.options import Seconds
+from mluops_cli.commands.options import ByteSize, Seconds
 from mluops_cli.commands.outcomes import waivers_option
 from schemas.errors import InputError
 
@@ -82,6 +82,12 @@ report_options = _together(
     ),
     click.option("--ci", type=click.Choice(["auto", "github", "gitlab", "plain"]), help="Annotations for a CI server."),
     waivers_option,
+    click.option(
+        "--keep-outputs",
+        type=ByteSize(),
+        metavar="SIZE",
+        help="Keep the outputs of a failing case, too, in OUT/failures: of up to SIZE bytes.",
+    ),
 )
 judging_options = _together(
     click.option(

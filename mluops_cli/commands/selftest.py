@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import rich_click as click
 
-from mluops_cli.commands.options import Names, cores, generation_option, plugin_option
+from mluops_cli.commands.options import Names, generation_option, plugin_option
 from mluops_cli.commands.tables import table_lines
+from mluops_cli.machine import cores
 from mluops_cli.reports.text import one_line
 
 if TYPE_CHECKING:

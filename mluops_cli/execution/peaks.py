@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import re
 import time
@@ -17,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from mluops_cli.execution.settings import PerfSettings
+from mluops_cli.machine import cores
 from schemas.errors import InputError
 from schemas.suggest import did_you_mean
 
@@ -119,11 +119,6 @@ def processor() -> str:
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def last_level_cache() -> int:

@@ -129,7 +129,7 @@ def _describe(path: Path, name: str, generation: str) -> PlannedCase:
         op, meta, size, problem = "unreadable", None, _file_size(path), str(error)
     if meta is not None:
         return PlannedCase(f"{op}/{meta.suite}/{meta.name}", op, meta.suite, str(path), size, generation=generation)
-    found = _noted(path)
+    found = noted_fields(path)
     if found is None:
         case = f"{op}/{EXTERNAL}/{name}"
         return PlannedCase(case, op, EXTERNAL, str(path), size, problem, generation=generation)
@@ -145,7 +145,7 @@ def _file_size(path: Path) -> int:
         return 0
 
 
-def _noted(path: Path) -> tuple[str, dict[str, Any]] | None:
+def noted_fields(path: Path) -> tuple[str, dict[str, Any]] | None:
     """What the manifest of the file's folder, or of one above, says of it: the operator, and the fields of CaseMeta."""
     absolute = Path(os.path.abspath(path))
     for folder in list(absolute.parents)[: _MANIFEST_ABOVE + 1]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -31,9 +30,8 @@ class KeepFailures:
             self.earlier = {path: _inode(path) for pattern in _OURS for path in self.folder.glob(pattern)}
         elif isinstance(event, Loaded):
             self._forget()
-        elif isinstance(event, CaseFinished):
-            if event.record.status in FAILING:
-                keep(Path(event.record.file), _target(self.folder.parent, event.record))
+        elif isinstance(event, CaseFinished) and event.record.status in FAILING:
+            keep(Path(event.record.file), _target(self.folder.parent, event.record))
 
     def _forget(self) -> None:
         """Take away what an earlier run kept; a file that a worker has written anew by now is another one."""
@@ -41,14 +39,14 @@ class KeepFailures:
             if len(path.relative_to(self.folder).parts) == 3:
                 if _inode(path) == inode:
                     path.unlink(missing_ok=True)
-            elif path.parent.name == path.stem:
+            elif path.parent.name.endswith(path.stem):
                 shutil.rmtree(path.parent, ignore_errors=True)
 
 
 def kept_file(out: Path, record: Record) -> Path:
-    """Where the file of a record's case is kept: OUT/failures/operator/suite/name.pb; name/name.pb with side files."""
+    """Where the file of a record's case is: OUT/failures/operator/suite/name.pb, or in a folder name/: see keep."""
     target = _target(out, record)
-    return own if (own := _own(target)).is_file() else target
+    return own if (own := _own(target, Path(record.file))).is_file() else target
 
 
 def kept_path(out: Path, case: str, suffix: str) -> Path:
@@ -61,15 +59,18 @@ def kept_path(out: Path, case: str, suffix: str) -> Path:
 def keep(source: Path, target: Path) -> None:
     """Keep a case file with its side files, as hard links where that can be: network cases take hundreds of megabytes.
 
-    A case with side files gets a folder of its own, beside target: their names need not differ from case to case. A
-    file that is gone or a full disk don't end the run: the record tells of the failure all the same.
+    Beside target, a folder of its own holds a case with side files, whose names need not differ from case to case, and
+    one that is known by its file's name alone. A file that is gone or a full disk don't end the run: the record tells
+    of the failure all the same.
     """
-    sides = dict(_side_files(source))
-    own = _own(target)
-    shutil.rmtree(own.parent, ignore_errors=True) if own.is_file() else None
-    target.unlink(missing_ok=True)
-    files = {source: own, **{side: own.parent / name for side, name in sides.items()}} if sides else {source: target}
+    own = _own(target, source)
+    files = {source: target}
+    if (sides := _side_files(source)) or (sides is not None and source.name != target.name):
+        files = {source: own, **{side: own.parent / name for side, name in sides.items()}}
     try:
+        target.unlink(missing_ok=True)
+        if own.is_file():
+            shutil.rmtree(own.parent)
         for found, kept in files.items():
             _link(found, kept)
     except OSError:
@@ -82,8 +83,8 @@ def _target(out: Path, record: Record) -> Path:
     return kept_path(out, record.case, Path(record.file).suffix)
 
 
-def _own(target: Path) -> Path:
-    return target.with_suffix("") / target.name
+def _own(target: Path, source: Path) -> Path:
+    return target.with_suffix("") / source.name
 
 
 def _inode(path: Path) -> int:
@@ -102,27 +103,35 @@ def _link(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _side_files(case: Path) -> Iterator[tuple[Path, str]]:
-    """The side files of a case with their names below its folder; none where the case or one of them can't be read."""
+def _side_files(case: Path) -> dict[Path, str] | None:
+    """The side files of a case and their names below its folder; None: it has none, and its file's name says nothing.
+
+    Values that are to be drawn depend on the id, which is made of the file's name where there is no metadata.
+    """
     from schemas.casefile import read_case
     from schemas.errors import MluopsError
     from schemas.sidefiles import side_file
 
     if not _may_have_sides(case):
-        return
-    with suppress(MluopsError, OSError), read_case(case) as file:
-        for record in (*file.inputs, *file.outputs):
-            if name := record.header.path:
-                found = side_file(record.folder, name, record.place).path
-                yield found, str(Path(name).with_name(found.name))
+        return None
+    sides: dict[Path, str] = {}
+    try:
+        with read_case(case) as file:
+            for record in (*file.inputs, *file.outputs):
+                if name := record.header.path:
+                    found = side_file(record.folder, name, record.place).path
+                    sides[found] = str(Path(name).with_name(found.name))
+            return sides if sides or file.meta is None else None
+    except (MluopsError, OSError):  # kept as it is
+        return None
 
 
 def _may_have_sides(case: Path) -> bool:
-    """Text is parsed only where it has the word: that of a large case takes minutes."""
+    """Text is parsed only where it has one of the words: that of a large case takes minutes."""
     if case.suffix != ".prototxt":
         return True
     try:
         with case.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            return text.find(b"path") >= 0
+            return any(text.find(word) >= 0 for word in (b"path", b"random_data"))
     except (OSError, ValueError):  # gone, or empty
         return False

@@ -1,4 +1,4 @@
-"""What `run --perf` measured, as reports tell it: which cases, the bounds of their latencies, and what is remarkable."""
+"""What `run --perf` measured, as reports tell it: which cases, the bounds of latencies, what is remarkable."""
 
 from __future__ import annotations
 

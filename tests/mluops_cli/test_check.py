@@ -85,7 +85,7 @@ RULES = [
     (PSAMASK, "psa_type: 0", "psa_type: 2", "error", "contract", "psa_type is 2"),
     (PSAMASK, "LAYOUT_NHWC dtype: DTYPE_FLOAT\n", "LAYOUT_NCHW dtype: DTYPE_FLOAT\n", "error", "contract", "NCHW"),
     (PSAMASK, "error_threshold: 0", "error_threshold: 0.1", "warning", "threshold", "0 of category pure_io"),
-    (PSAMASK, "error_threshold: 0", "error_threshold: nan", "warning", "threshold", "nothing can pass"),
+    (PSAMASK, "error_threshold: 0", "error_threshold: nan", "error", "criteria", "a threshold is nan"),
     (PSAMASK, "error_threshold: 0", "error_threshold: [0, 1]", "error", "criteria", "1 criteria, but 2 thresholds"),
     (PSAMASK, "DIFF3", "NRMSE", "error", "criteria", "NRMSE can't be judged"),
     (PSAMASK, "DIFF3 error_threshold: 0", "[DIFF3, DIFF3] error_threshold: [0, 0]", "warning", "criteria", "2 times"),

@@ -172,6 +172,46 @@ def test_listeners_write_reports_and_keep_failures(tmp_path: Path) -> None:
         ReportFiles(out, md=source / "below" / "r.md")(RunFinished(Tally(), 1, 1.0))
 
 
+def test_what_a_worker_wrote_before_the_news_of_it_is_not_taken_away(tmp_path: Path) -> None:
+    folder = tmp_path / "failures" / "op" / "s"
+    folder.mkdir(parents=True)
+    for name in ("old~outputs.pb", "again~outputs.pb"):
+        (folder / name).write_text("old", encoding="utf-8")
+    keep = KeepFailures(tmp_path)
+    keep(RunStarted("tiled", 2, 1, tmp_path))
+    for name in ("again~outputs.pb", "new~outputs.pb"):
+        (folder / "part").write_text("new", encoding="utf-8")
+        (folder / "part").replace(folder / name)
+    keep(Loaded())
+    kept = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    assert kept == {"again~outputs.pb": "new", "new~outputs.pb": "new"}
+
+
+def test_replay_expects_what_the_run_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a text case expects stands in the manifest beside it."""
+    (tmp_path / "lax.py").write_text("def lax(op, inputs, outputs, params):\n    pass\n", encoding="utf-8")
+    cases, out = tmp_path / "cases", tmp_path / "out"
+    assert called("gen", "psamask_forward", "--suite", "invalid", "--format", "prototxt", "--out", cases) == 0
+    assert called("run", cases, "-k", "h_mask", "--impl", f"python:{tmp_path / 'lax.py'}:lax", "--out", out) == 1
+    (line,) = (out / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    before = json.loads(line)
+    assert (before["status"], before["expected_status"]) == ("fail", ["BAD_PARAM"])
+    capsys.readouterr()
+    assert called("replay", out) == 1
+    assert f"{before['case']}  (fail): {before['reason']}\n" in capsys.readouterr().out
+
+
+TAIL = """
+from generators.operator import operators
+
+def tail(op, inputs, outputs, params, descriptors):
+    for name, array in operators()[op].reference(inputs, params).items():
+        outputs[name][...] = array
+    pairs = outputs["indice_pairs"]
+    pairs[pairs == -1] = -2
+"""
+
+
 def test_replay_runs_the_failing_cases_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mask.py").write_text(IMPLEMENTATION, encoding="utf-8")
     implementation = f"python:{tmp_path / 'mask.py'}:mask"
