@@ -33,6 +33,18 @@ def mask(op, inputs, outputs, params):
         outputs["y"][..., 0] += 1
 """
 
+# Right but for what lies behind the pairs, which counts with --strict-tail alone.
+TAIL = """
+from generators.operator import operators
+
+def tail(op, inputs, outputs, params):
+    shapes = {name: array.shape for name, array in outputs.items()}
+    for name, array in operators()[op].baseline(inputs, shapes, params).items():
+        outputs[name][...] = array
+    pairs = outputs["indice_pairs"]
+    pairs[pairs == -1] = -2
+"""
+
 
 def called(*arguments: str | Path) -> int:
     with pytest.raises(SystemExit) as stop:
@@ -201,15 +213,15 @@ def test_replay_expects_what_the_run_did(tmp_path: Path, capsys: pytest.CaptureF
     assert f"{before['case']}  (fail): {before['reason']}\n" in capsys.readouterr().out
 
 
-TAIL = """
-from generators.operator import operators
-
-def tail(op, inputs, outputs, params, descriptors):
-    for name, array in operators()[op].reference(inputs, params).items():
-        outputs[name][...] = array
-    pairs = outputs["indice_pairs"]
-    pairs[pairs == -1] = -2
-"""
+def test_replay_judges_as_the_run_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tail.py").write_text(TAIL, encoding="utf-8")
+    implementation, cases, out = f"python:{tmp_path / 'tail.py'}:tail", tmp_path / "cases", tmp_path / "out"
+    assert called("gen", "get_indice_pairs", "--suite", "demo", "--out", cases) == 0
+    assert called("run", cases, "-k", "scene", "--impl", implementation, "--out", tmp_path / "lenient") == 0
+    assert called("run", cases, "-k", "scene", "--impl", implementation, "--out", out, "--strict-tail") == 1
+    capsys.readouterr()
+    assert called("replay", out) == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith("0 fixed, ")
 
 
 def test_replay_runs_the_failing_cases_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
