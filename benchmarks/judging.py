@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measure import Row, ratio
+from benchmarks.measure import Row, peak, ratio
 from mluops_cli.judging.criteria import compare
 from mluops_cli.judging.diagnosis import diagnose
 from schemas.criteria import Criterion
@@ -68,12 +67,7 @@ def _memory(action: Callable[[], object]) -> int:
     from mluops_cli.judging import arithmetic
 
     arithmetic._local.__dict__.clear()
-    tracemalloc.start()
-    try:
-        action()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    return peak(action)
 
 
 def _failing(baseline: Array, output: Array, passing: Callable[[], object]) -> Row:

@@ -5,12 +5,11 @@ PyTorch's rows need it: `.venv-torch/bin/python -m benchmarks references`, after
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
-from benchmarks.measure import Row, ratio
+from benchmarks.measure import Row, peak, ratio
 from generators.case import Case
 from generators.casegen import case_bytes, draw_inputs
 from generators.contract import Env
@@ -57,9 +56,9 @@ def _rulebook_memory() -> Row:
     case = next(expand_operator("get_indice_pairs", {"network"}))
     inputs, env = _drawn(case, operator)
     grid = 4 * env["batch"] * prod(env["output_space"])  # bytes: a row number, int32, per cell
-    peak = _peak(_reference(operator, inputs, env))
-    note = f"{peak:,} bytes against {grid:,}"
-    return Row(f"{case.id}: peak memory of the reference / dense grid", peak / grid, "x", 1, note=note)
+    most = peak(_reference(operator, inputs, env))
+    note = f"{most:,} bytes against {grid:,}"
+    return Row(f"{case.id}: peak memory of the reference / dense grid", most / grid, "x", 1, note=note)
 
 
 def _drawn(case: Case, operator: Operator) -> tuple[Arrays, Env]:
@@ -71,13 +70,3 @@ def _drawn(case: Case, operator: Operator) -> tuple[Arrays, Env]:
 
 def _reference(operator: Operator, inputs: Arrays, env: Env) -> Callable[[], object]:
     return lambda: operator.reference(inputs, env)
-
-
-def _peak(action: Callable[[], object]) -> int:
-    """The most that one call has allocated at any time, in bytes."""
-    tracemalloc.start()
-    try:
-        action()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
