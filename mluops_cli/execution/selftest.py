@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from generators.binding import Bound
 from mluops_cli.execution.case_run import Prepared, prepare
 from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test
 from mluops_cli.execution.settings import Judging
+from mluops_cli.judging.blocks import Known
 from mluops_cli.judging.faults import Specimen
 from mluops_cli.judging.rules import defined_pairs
 from mluops_cli.judging.selftest import Trial, try_faults
@@ -49,8 +50,11 @@ def selftest_case(file: CaseFile, threads: int = 1) -> Tested:
         if name in prepared.baseline:
             np.copyto(buffer.array, prepared.baseline[name])
 
+    known: dict[str, dict[str, Known]] = {name: {} for name in prepared.baseline}
+
     def verdict(output: str = "") -> Verdict:
         judged = outputs_under_test(bound, prepared.baseline, prepared.outputs, options)
+        judged = [replace(item, known=known[item.name]) for item in judged]
         if output and not has_undefined_parts(bound):
             judged = [item for item in judged if item.name == output]
         return judge(bound, judged, options, threads=threads)

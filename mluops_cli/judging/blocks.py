@@ -24,6 +24,7 @@ from mluops_cli.judging.arithmetic import (
     widen,
 )
 
+Known = dict[int, "Figures"]  # by a block's start its share in the denominators, where its output equals its baseline
 Flat = Any  # a one-dimensional array, or the flat iterator of a strided one: both are sliced in C order
 
 HEAD: Final = 1 << 9  # where so many leading elements differ, comparing the whole block bit by bit is wasted
@@ -241,13 +242,20 @@ def map_blocks(work: Callable[[int], Any], starts: Iterable[int], threads: int) 
 
 
 def measure(
-    baseline: Array, output: Array, request: Request, *, threads: int = 1, wide: type[np.floating[Any]] = np.float64
+    baseline: Array,
+    output: Array,
+    request: Request,
+    *,
+    threads: int = 1,
+    wide: type[np.floating[Any]] = np.float64,
+    known: Known | None = None,
 ) -> tuple[Figures, list[int]]:
     """Figures of an output against its baseline (one shape, real dtypes), and where the blocks start that differ.
 
     A block that is equal bit for bit adds to no numerator; its share of the denominators is fetched only where
-    another block differs, so an exact copy is judged at the speed of reading it. Finite doubles whose figures pass
-    the range of float64 are measured again in long double.
+    another block differs, so an exact copy is judged at the speed of reading it; known remembers it for the next output
+    that is measured by the same request against the same baseline. Finite doubles whose figures pass the range of
+    float64 are measured again in long double.
     """
     b_all, m_all = flat(baseline), flat(output)
     best = Best()
@@ -258,7 +266,12 @@ def measure(
         return None if same_bits(b, m, scratch.mask) else _block(b, m, start, scratch, request, best)
 
     def equal(start: int) -> Figures:
-        return _equal_block(take(b_all, start), scratch_of_thread(wide), request)
+        if known is None or start not in known:
+            found = _equal_block(take(b_all, start), scratch_of_thread(wide), request)
+            if known is None:
+                return found
+            known[start] = found
+        return known[start]
 
     starts = range(0, baseline.size, BLOCK)
     found = list(map_blocks(differing, starts, threads))

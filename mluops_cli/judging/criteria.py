@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from mluops_cli.judging.arithmetic import EPSILON, Array
-from mluops_cli.judging.blocks import Figures, Request, Unequal, locate, measure
+from mluops_cli.judging.blocks import Figures, Known, Request, Unequal, locate, measure
 from mluops_cli.judging.divergence import JUDGED_FROM as KL_FROM
 from mluops_cli.judging.divergence import kl_divergence
 from schemas.criteria import Criterion
@@ -154,11 +154,13 @@ def compare(
     *,
     loose_nan: bool = False,
     threads: int = 1,
+    known: dict[str, Known] | None = None,
 ) -> Comparison:
     """Judges one output by its criteria (EVALUATION.md).
 
     dtype is the contract's name of the data type: it decides diff3's floor, and complex_half arrays are pairs of half
     along the last axis. Shapes and dtypes must agree (two real float dtypes may differ); nothing is broadcast.
+    known, empty at first, remembers by part what depends on baseline and criteria alone, for more outputs to compare.
     """
     shape, output_shape = baseline.shape, output.shape
     if shape != output_shape:
@@ -170,7 +172,8 @@ def compare(
     part_shape = shape[:-1] if dtype == "complex_half" else shape
     parts = []
     for part, b, m in _parts(baseline, output, dtype):
-        found, differing = measure(b, m, request, threads=threads)
+        remembered = None if known is None else known.setdefault(part, {})
+        found, differing = measure(b, m, request, threads=threads, known=remembered)
         locate_here = partial(locate, b, m, differing, loose=loose_nan, threads=threads)
         sides = locate_here() if "diff4" in request.names else Unequal()
         kl = kl_divergence(b, m, threads=threads) if "diff_kl" in request.names and b.size >= KL_FROM else None

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from mluops_cli.judging.arithmetic import BLOCK, Array
-from mluops_cli.judging.blocks import flat, take
+from mluops_cli.judging.blocks import Known, flat, take
 from mluops_cli.judging.criteria import Comparison, compare
 from schemas.criteria import Criterion
 from schemas.status import NOT_SUPPORTED, SUCCESS
@@ -23,7 +23,7 @@ class OutputUnderTest:
     """One output of a call with what it is judged by.
 
     natural_zeros is the share of zeros the contract calls natural.
-    shares_baseline says that the implementation returned the baseline's own memory.
+    shares_baseline says that the implementation returned the baseline's own memory. known: as compare has it.
     """
 
     name: str
@@ -33,6 +33,7 @@ class OutputUnderTest:
     dtype: str
     natural_zeros: float = 0.0
     shares_baseline: bool = False
+    known: dict[str, Known] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,15 @@ def judge_case(
     outputs were stored.
     """
     compared = {
-        item.name: compare(item.baseline, item.output, item.criteria, item.dtype, loose_nan=loose_nan, threads=threads)
+        item.name: compare(
+            item.baseline,
+            item.output,
+            item.criteria,
+            item.dtype,
+            loose_nan=loose_nan,
+            threads=threads,
+            known=item.known,
+        )
         for item in outputs
     }
     failures = [f"{name}: {found.reason}" for name, found in compared.items() if not (found.empty or found.passed)]

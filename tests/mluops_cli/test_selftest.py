@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mluops_cli.execution.judgement import judge, outputs_under_test
 from mluops_cli.execution.selftest import selftest_case
-from mluops_cli.execution.settings import Judging
 from mluops_cli.judging import verdict
 from schemas.casefile import read_case, write_case
 from tests.mluops_cli.conftest import Cli
@@ -129,34 +126,15 @@ def test_what_can_not_be_tested(tmp_path: Path, cli: Cli) -> None:
     assert cli("selftest", tmp_path / "nowhere").code == 2
 
 
-@pytest.mark.slow
-def test_time_and_memory_of_a_large_case(tmp_path: Path) -> None:
-    """At most (faults planted + 3) x judging it, and one copy of the output."""
+def test_memory_of_a_large_case(tmp_path: Path) -> None:
+    """One copy of the output and what judging takes, however many faults are planted."""
     values = np.random.default_rng(0).uniform(1, 2, (256, 64, 256)).astype(np.float32)
     path = write_alien(tmp_path / "case.pb", values, "DIFF1", 3e-3)
-
-    def judging(file: Any) -> float:
-        from mluops_cli.execution.case_run import prepare
-
-        prepared = prepare(file)
-        np.multiply(prepared.baseline["out"], np.float32(1.5), out=prepared.outputs["out"].array)
-        start = time.process_time()
-        judged = outputs_under_test(prepared.bound, prepared.baseline, prepared.outputs, Judging())
-        assert judge(prepared.bound, judged, Judging()).status == "fail"
-        return time.process_time() - start
-
-    def testing(file: Any) -> tuple[float, int]:
-        start = time.process_time()
-        tested = selftest_case(file)
-        return time.process_time() - start, sum(trial.planted for trial in tested.trials)
-
     with read_case(path) as file:
-        judging(file)
-        rounds = [(judging(file), *testing(file)) for _ in range(3)]
-        assert min(tested / (judged * (planted + 3)) for judged, tested, planted in rounds) < 1
         tracemalloc.start()
-        testing(file)
+        tested = selftest_case(file)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
+    assert sum(trial.caught for trial in tested.trials) >= 6
     assert peak < values.nbytes + (64 << 20)
     assert peak < 1.5 * values.nbytes

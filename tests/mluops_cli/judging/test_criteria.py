@@ -118,6 +118,21 @@ def test_equal_blocks_count_in_the_denominators(special):
     assert values(zeros, wrong, ["diff3_1"]) == {("diff3_1", ""): 0}
 
 
+@pytest.mark.parametrize("dtype", ["float", "complex_float"])
+def test_what_is_remembered_of_a_baseline_changes_no_figure(dtype):
+    """An element in each block in turn, an equal output in between, and one that differs everywhere."""
+    b = np.linspace(1, 2, 3 * BLOCK, dtype=np.float32)
+    if dtype == "complex_float":
+        b = b + 1j * b[::-1] ** 2
+    known = {}
+    for place in (5, BLOCK, None, 2 * BLOCK + 1, ..., 7):
+        m = b.copy()
+        if place is not None:
+            m[place] *= 1.5
+        assert values(b, m, dtype=dtype, known=known) == values(b, m, dtype=dtype)
+    assert sorted(known["" if dtype == "float" else "real"]) == [0, BLOCK, 2 * BLOCK]
+
+
 @pytest.mark.parametrize("many", [False, True])
 def test_the_largest_ratio_of_a_later_block_counts_however_close(many):
     b = np.ones(3 * BLOCK, np.float64)

@@ -106,13 +106,41 @@ def test_values_that_are_not_finite_are_not_for_the_quick_way(bad, name, side, t
     assert taken == [False]
 
 
-def test_integers_that_float32_rounds_are_not_for_the_quick_way(taken):
+@pytest.mark.parametrize("large", [2**23, 2**24, 2**30 - 2])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_integers_that_float32_rounds(large, sign, taken):
     """PITFALLS: 16777216 and 16777217 are two numbers."""
-    for large in (2**23, 2**24, 2**31 - 2):
-        b = np.full(200, large, np.int32)
-        m = b + np.int32(1)
-        assert values(b, m, ["diff3_2"], "int32")["diff3_2", ""] == 1
-    assert not any(taken)
+    b = np.full(200, sign * large, np.int32)
+    m = b + np.int32(1)
+    found = values(b, m, ["diff1", "diff3_2"], "int32")
+    assert found["diff3_2", ""] == 1
+    assert found["diff1", ""] == pytest.approx(1 / large, rel=1e-12)
+    assert taken == [True]
+
+
+LEAST, MOST = -(2**31), 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("other", "got", "difference"),
+    [
+        (LEAST, MOST, 2**32 - 1),  # wraps to -1
+        (MOST, LEAST, 2**32 - 1),
+        (LEAST, 0, 2**31),  # a magnitude that int32 has not
+        (0, LEAST, 2**31),
+        (LEAST, LEAST, 0),
+        (MOST - 1, MOST, 1),
+        (2**30 - 1, -(2**30) + 1, 2**31 - 2),
+        (-(2**30), 2**30, 2**31),
+        (-(2**30) + 1, MOST, 3 * 2**30 - 2),
+    ],
+)
+def test_integers_whose_difference_wraps_are_not_for_the_quick_way(other, got, difference, taken):
+    b = np.full(200, 7, np.int32)
+    m = b + np.int32(1)
+    b[77], m[77] = other, got
+    assert values(b, m, ["diff3_2"], "int32")["diff3_2", ""] == max(difference, 1)
+    assert taken == [False]
 
 
 def test_differences_that_pass_the_range_of_float32(taken):

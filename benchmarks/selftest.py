@@ -1,0 +1,54 @@
+"""`mluops selftest` of a network case, against judging that case once per planted fault and three times more."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from benchmarks.measure import Row, seconds
+from generators.casegen import case_bytes, generate
+from generators.expand import expand_operator
+from mluops_cli.execution.case_run import prepare
+from mluops_cli.execution.judgement import judge, outputs_under_test
+from mluops_cli.execution.selftest import selftest_case
+from mluops_cli.execution.settings import Judging
+from schemas.casefile import read_case
+
+_INLINE: Final = 64 << 20
+_OPS: Final = ("roi_crop_forward", "voxel_pooling_forward")
+
+
+def rows() -> Iterator[Row]:
+    """One row per operator: its largest network case."""
+    for op in _OPS:
+        with tempfile.TemporaryDirectory() as folder:
+            case = max(expand_operator(op, {"network"}), key=case_bytes)
+            generate(case, Path(folder), "pb", _INLINE)
+            (path,) = Path(folder).rglob("*.pb")
+            yield _row(case.id, path)
+
+
+def _row(name: str, path: Path) -> Row:
+    """The judged output is right but for the last bit, as another implementation's is."""
+    with read_case(path) as file:
+        prepared = prepare(file)
+        bound, baseline, outputs = prepared.bound, prepared.baseline, prepared.outputs
+        for output, array in baseline.items():
+            np.copyto(outputs[output].array, np.nextafter(array, np.inf) if array.dtype.kind == "f" else array)
+
+        def judging() -> None:
+            judged = outputs_under_test(bound, baseline, outputs, Judging())
+            assert judge(bound, judged, Judging()).status == "pass"
+
+        planted = sum(trial.planted for trial in selftest_case(file).trials)
+        reading, testing, judged_once = (
+            min(seconds(action) for _ in range(5))
+            for action in (lambda: prepare(file), lambda: selftest_case(file), judging)
+        )
+    value = (testing - reading) / (judged_once * (planted + 3))
+    note = f"{testing:.3f} s, {reading:.3f} s of it reading, against {judged_once:.4f} s"
+    return Row(f"{name}: selftest / ({planted} planted + 3) judgings", value, "x", 1, note=note)
