@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,9 @@ from numpy.typing import NDArray
 from schemas.dtypes import DType
 from schemas.errors import InputError
 
-_HEADERS: Final = {
+# Typed here, for the stubs of older NumPy (the newest for Python 3.10 among them) say nothing of these functions.
+_read_magic: Callable[[Any], tuple[int, int]] = np.lib.format.read_magic
+_HEADERS: Final[dict[tuple[int, int], Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]]]] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
@@ -84,7 +87,7 @@ def stored_text(stored: Stored) -> str:
 def _header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """Shape, whether in Fortran order, dtype, and where the values begin."""
     with path.open("rb") as file:
-        version = np.lib.format.read_magic(file)
+        version = _read_magic(file)
         if version not in _HEADERS:
             raise ValueError(f"version {version} is not known")
         shape, fortran, dtype = _HEADERS[version](file)

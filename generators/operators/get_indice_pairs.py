@@ -157,11 +157,12 @@ class GetIndicePairs(Operator):
 def _reached(indices: Array, env: Env) -> Iterator[tuple[Array, Array]]:
     """Per kernel offset, in linear order: the sites that reach an output inside output_space, and its cell number."""
     n, *places = indices.astype(np.int64).T
-    moved = [
+    moved: list[Array] = [
         place + pad - dilation * np.arange(size)[:, None]  # [size, L]
         for place, pad, dilation, size in zip(places, env["pad"], env["dilation"], env["filter_space"], strict=True)
     ]
-    d, h, w = (each // stride for each, stride in zip(moved, env["stride"], strict=True))
+    reached: list[Array] = [each // stride for each, stride in zip(moved, env["stride"], strict=True)]
+    d, h, w = reached
     inside_d, inside_h, inside_w = (
         (each >= 0) & (each % stride == 0) & (each // stride < size)
         for each, stride, size in zip(moved, env["stride"], env["output_space"], strict=True)
@@ -212,7 +213,8 @@ def _candidates(outputs: Array, env: Env) -> Array:
         places[:, 1:] = outputs[:, 1:] * env["stride"] - env["pad"] + np.multiply(offset, env["dilation"])
         inside = ((places[:, 1:] >= 0) & (places[:, 1:] < env["input_space"])).all(axis=1)
         found.append(cell_numbers(places[inside], env["input_space"]))
-    return np.unique(np.concatenate(found))
+    cells: Array = np.unique(np.concatenate(found))
+    return cells
 
 
 OPERATORS = (GetIndicePairs(),)
