@@ -156,13 +156,13 @@ class GetIndicePairs(Operator):
 
 def _reached(indices: Array, env: Env) -> Iterator[tuple[Array, Array]]:
     """Per kernel offset, in linear order: the sites that reach an output inside output_space, and its cell number."""
-    n, *places = indices.astype(np.int64).T
-    moved: list[Array] = [
+    columns: Array = indices.astype(np.int64).T
+    n, places = columns[0], columns[1:]
+    moved = [
         place + pad - dilation * np.arange(size)[:, None]  # [size, L]
         for place, pad, dilation, size in zip(places, env["pad"], env["dilation"], env["filter_space"], strict=True)
     ]
-    reached: list[Array] = [each // stride for each, stride in zip(moved, env["stride"], strict=True)]
-    d, h, w = reached
+    d, h, w = (each // stride for each, stride in zip(moved, env["stride"], strict=True))
     inside_d, inside_h, inside_w = (
         (each >= 0) & (each % stride == 0) & (each // stride < size)
         for each, stride, size in zip(moved, env["stride"], env["output_space"], strict=True)
