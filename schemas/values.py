@@ -254,7 +254,7 @@ def _check(
     fits: NDArray[np.bool_], entries: NDArray[Any], name: str, expected: str, at: int, show: Callable[[int], str]
 ) -> None:
     if not fits.all():
-        first = int(fits.argmin())
+        first = int(np.argmin(fits))
         raise InputError(f"{name}[{at + first}] is {show(int(entries[first]))}, expected {expected}")
 
 

@@ -135,7 +135,7 @@ def _decode_chunk(raw: Bytes) -> tuple[NDArray[np.uint64], int]:
     begins[0] = 0
     begins[1:] = ends[:-1] + 1
     sizes = ends - begins + 1
-    longest = int(sizes.max())
+    longest = int(np.max(sizes))
     if longest > LONGEST or (longest == LONGEST and (raw[ends[sizes == LONGEST]] > 1).any()):
         raise InputError("a varint is longer than 64 bits")
     padded = np.zeros((raw.size // 8 + 2) * 8, np.uint8)

@@ -193,7 +193,7 @@ def _strings(chunk: Bytes, tag: Bytes) -> tuple[NDArray[np.int64], NDArray[np.in
 
 def _leading(flags: NDArray[np.bool_]) -> int:
     """How many leading flags are set."""
-    return int(flags.argmin()) if flags.size and not flags.all() else int(flags.size)
+    return int(np.argmin(flags)) if flags.size and not flags.all() else int(flags.size)
 
 
 def unpack_fixed32(raw: Bytes, number: int) -> NDArray[Any]:
