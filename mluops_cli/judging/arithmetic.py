@@ -13,19 +13,22 @@ Array = np.ndarray[Any, Any]
 
 BLOCK: Final = 1 << 17  # elements; fixed, so that figures depend on neither threads nor memory
 ROW: Final = 1 << 13  # a dot product this short stays on one BLAS thread, whatever the library was told
-CAUTION: Final = 1 - 1e-12  # more than rounding can move a ratio
+CAUTION: Final = 1 - 1e-12  # more than rounding can move a bound that is no subnormal number
+SMALLEST: Final = math.nextafter(0.0, 1.0)
 EPSILON: Final = 1e-9  # keeps a relative error finite where the baseline is zero
 _HALF, _BFLOAT16 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
 _HALF_SCALE: Final = 2.0**112
-# Below this magnitude values and differences of a type are exact (half: times 1 / _HALF_SCALE); what isn't finite is
-# not below it. An int32 difference of less than 2**30 that had wrapped would need an operand beyond int32.
+# What abs(b) and abs(m - b) have to stay below. Float32 and bfloat16: finite. Half: 2**15, so that what isn't finite,
+# 2**16 or more, shows in the difference. Int32: 2**30, for if a difference below it had wrapped, m would be none.
 _EXACT_BELOW: Final = {
     np.dtype(np.float32): math.inf,
     _BFLOAT16: math.inf,
     _HALF: 2.0**15 / _HALF_SCALE,
     np.dtype(np.int32): 2.0**30,
 }
-_CAUTION_SINGLE: Final = 1 - 1e-6
+# More than rounding can move a bound in float32. Those of half, scaled, are subnormal numbers: they move by 2**-38 at
+# most, and a difference is 2**-24 at least.
+_CAUTION_SINGLE: Final = 1 - 2.0**-12
 
 
 class Scratch:
@@ -33,9 +36,9 @@ class Scratch:
 
     def __init__(self, wide: type[np.floating[Any]]) -> None:
         self.base, self.diff, self.ratio = (np.empty(BLOCK, wide) for _ in range(3))
-        # 32 bits an element, two in the place of ratio and two in that of base.
+        # Of 32 bits an element: two in the place of ratio and two in that of base.
         self.halves = [
-            half for whole in (self.ratio, self.base) for half in whole.view(np.float32).reshape(-1, BLOCK)[:2]
+            half for whole in (self.ratio, self.base) for half in whole.view(np.float32)[: 2 * BLOCK].reshape(2, BLOCK)
         ]
         self.mask = np.empty(BLOCK, np.bool_)
 
@@ -73,7 +76,7 @@ def widen(values: Array, out: Array, spare: Array) -> None:
         np.copyto(out, values, casting="unsafe")
 
 
-def _float_differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
+def _plain_differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
     widen(b, base, spare)
     widen(m, diff, spare)
     np.subtract(diff, base, out=diff)
@@ -82,7 +85,7 @@ def _float_differences(b: Array, m: Array, base: Array, diff: Array, spare: Arra
 def differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
     """base = b and diff = m - b of real arrays up to a block long, with their signs; spare is scratch."""
     wide_integer = b.dtype.kind in "iu" and b.dtype.itemsize == 8
-    (_integer_differences if wide_integer else _float_differences)(b, m, base, diff, spare)
+    (_integer_differences if wide_integer else _plain_differences)(b, m, base, diff, spare)
 
 
 def _integer_differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
@@ -106,7 +109,7 @@ def squares(values: Array) -> Any:
 
 
 def _single(values: Array, out: Array) -> Array:
-    """The values as float32; those of half come times 1 / _HALF_SCALE."""
+    """The values as float32: of int32 rounded, of half times 1 / _HALF_SCALE."""
     if values.dtype == np.float32:
         return values
     if values.dtype == _HALF:
@@ -137,7 +140,8 @@ def near_differences(b: Array, m: Array, scratch: Scratch, limit: float) -> Near
     """abs(b) and abs(m - b) in half the time that float64 takes; None where this is not the way.
 
     Where abs(m - b) < abs(b) / 2 a float32 difference is exact (Sterbenz). far holds all other elements, all with
-    abs(m - b) > limit * abs(b), and perhaps some more. None for other dtypes, values that aren't finite, many of those.
+    abs(m - b) > limit * abs(b), and perhaps some more. None for other dtypes, for a value that isn't finite or is too
+    large, and where more than one in 16 is far.
     """
     below, size = _EXACT_BELOW.get(b.dtype), len(b)
     if below is None or b.dtype != m.dtype:
@@ -171,6 +175,8 @@ def largest_ratio(base: Array, diff: Array, best: Any, floor: float, ratio: Arra
     Dividing everything costs twice what finding the few elements that may exceed the best so far does.
     """
     np.multiply(base, best * CAUTION, out=ratio)
+    if floor < 0:  # a bound that is a subnormal number may have been rounded up, by one half of the smallest at most
+        np.maximum(np.subtract(ratio, SMALLEST, out=ratio), 0, out=ratio)
     candidates = np.count_nonzero(np.greater(diff, ratio, out=mask))
     if not candidates:
         return best

@@ -24,7 +24,8 @@ from mluops_cli.judging.arithmetic import (
     widen,
 )
 
-Known = dict[int, "Figures"]  # by a block's start its share in the denominators, where its output equals its baseline
+# Criteria and start of a block -> its figures where the output equals the baseline: denominators only.
+Known = dict[tuple[frozenset[str], int], "Figures"]
 Flat = Any  # a one-dimensional array, or the flat iterator of a strided one: both are sliced in C order
 
 HEAD: Final = 1 << 9  # where so many leading elements differ, comparing the whole block bit by bit is wasted
@@ -122,7 +123,7 @@ def _near_block(b: Array, m: Array, scratch: Scratch, request: Request, best: Be
     with np.errstate(all="ignore"):
         found = near_differences(b, m, scratch, best.ratio if tracked else 1.0)
         if found is None:
-            best.near = not best.ratio and tracked  # while there is no ratio yet, every difference is a large one
+            best.near = tracked and not best.ratio  # while there is no ratio yet, every difference is a large one
             return None
         # One float64 array for both, one after the other: what stays in the cache decides the speed.
         values, far = scratch.base[: len(b)], found.far
@@ -254,8 +255,8 @@ def measure(
 
     A block that is equal bit for bit adds to no numerator; its share of the denominators is fetched only where
     another block differs, so an exact copy is judged at the speed of reading it; known remembers it for the next output
-    that is measured by the same request against the same baseline. Finite doubles whose figures pass the range of
-    float64 are measured again in long double.
+    that is measured against the same baseline. Finite doubles whose figures pass the range of float64 are measured
+    again in long double.
     """
     b_all, m_all = flat(baseline), flat(output)
     best = Best()
@@ -265,13 +266,13 @@ def measure(
         b, m = take(b_all, start), take(m_all, start)
         return None if same_bits(b, m, scratch.mask) else _block(b, m, start, scratch, request, best)
 
+    remembered = {} if known is None else known
+
     def equal(start: int) -> Figures:
-        if known is None or start not in known:
-            found = _equal_block(take(b_all, start), scratch_of_thread(wide), request)
-            if known is None:
-                return found
-            known[start] = found
-        return known[start]
+        key = request.names, start
+        if key not in remembered:
+            remembered[key] = _equal_block(take(b_all, start), scratch_of_thread(wide), request)
+        return remembered[key]
 
     starts = range(0, baseline.size, BLOCK)
     found = list(map_blocks(differing, starts, threads))
@@ -301,8 +302,9 @@ def locate(baseline: Array, output: Array, starts: Iterable[int], *, loose: bool
         b, m = take(b_all, start), take(m_all, start)
         scratch, size = scratch_of_thread(np.float64), len(b)
         if b.dtype != m.dtype or not (b.dtype.kind in "iu" or b.dtype.itemsize >= 4):  # NumPy compares half slowly
-            widen(b, scratch.base[:size], scratch.ratio)
-            widen(m, scratch.diff[:size], scratch.ratio)
+            with np.errstate(all="ignore"):  # a signalling NaN is no news
+                widen(b, scratch.base[:size], scratch.ratio)
+                widen(m, scratch.diff[:size], scratch.ratio)
             b, m = scratch.base[:size], scratch.diff[:size]
         unequal = np.not_equal(b, m, out=scratch.mask[:size])
         greater = m > b
@@ -310,7 +312,8 @@ def locate(baseline: Array, output: Array, starts: Iterable[int], *, loose: bool
             unequal &= ~agreeing(b, m, loose)
         if not unequal.any():
             return Unequal()
-        return Unequal(int(np.count_nonzero(unequal)), start + int(np.argmax(unequal)), int(np.count_nonzero(greater)))
+        number, above = (int(np.count_nonzero(where)) for where in (unequal, greater & unequal))
+        return Unequal(number, start + int(np.argmax(unequal)), above)
 
     blocks = list(map_blocks(block, starts, threads))
     first = min((found.first for found in blocks if found.first is not None), default=None)

@@ -10,20 +10,21 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from mluops_cli.judging.arithmetic import EPSILON, Array
+from mluops_cli.judging.arithmetic import EPSILON, SMALLEST, Array
 from mluops_cli.judging.blocks import Figures, Known, Request, Unequal, locate, measure
 from mluops_cli.judging.divergence import JUDGED_FROM as KL_FROM
 from mluops_cli.judging.divergence import kl_divergence
 from schemas.criteria import Criterion
+from schemas.dtypes import DTYPES
 
 # diff3 is relative where abs(b) exceeds this; not listed: 0 (double and integers).
 DIFF3_FLOOR: Final = {
     "float": 1e-6, "complex_float": 1e-6, "complex64": 1e-6, "half": 1e-4, "bfloat16": 1e-4, "complex_half": 1e-4,
     "float8_e4m3fn": 1e-4, "float8_e5m2": 1e-4,
 }  # fmt: skip
+_FLOATS: Final = frozenset(dtype.storage for dtype in DTYPES.values() if dtype.is_float)
 DIFF4_FROM: Final = 100  # unequal elements; the side of fewer may be chance
 
-SMALLEST: Final = math.nextafter(0.0, 1.0)
 PARTS: Final = {"real": "real", "imag": "imaginary"}
 
 FORMULAS: Final[dict[str, Callable[[Figures], Any]]] = {
@@ -165,6 +166,8 @@ def compare(
     shape, output_shape = baseline.shape, output.shape
     if shape != output_shape:
         return Comparison(shape, output_shape, problem=f"its shape is {list(output_shape)}, expected {list(shape)}")
+    if dtype == "complex_half" and shape[-1:] != (2,):
+        return Comparison(shape, shape, problem=f"its shape is {list(shape)}, expected a last axis of 2 parts")
     if not _comparable(baseline.dtype, output.dtype):
         return Comparison(shape, shape, problem=f"its dtype is {output.dtype}, expected {baseline.dtype}")
     request = Request(frozenset(criterion.name for criterion in criteria), DIFF3_FLOOR.get(dtype, 0.0), loose_nan)
@@ -205,10 +208,8 @@ def figures(baseline: Array, output: Array, names: Sequence[str], dtype: str) ->
 
 
 def _comparable(expected: np.dtype[Any], got: np.dtype[Any]) -> bool:
-    if expected.newbyteorder("=") == got.newbyteorder("="):
-        return True
-    # ml_dtypes' kinds are V; NumPy can tell that they are floats only by converting.
-    return all(dtype.kind == "f" or dtype.name in ("bfloat16", *DIFF3_FLOOR) for dtype in (expected, got))
+    expected, got = expected.newbyteorder("="), got.newbyteorder("=")
+    return expected == got or {expected, got} <= _FLOATS
 
 
 def _parts(baseline: Array, output: Array, dtype: str) -> list[tuple[str, Array, Array]]:

@@ -17,13 +17,14 @@ def kl_divergence(baseline: Array, output: Array, *, threads: int = 1) -> float:
     """Symmetric Kullback-Leibler divergence, KL(P, Q) + KL(Q, P), of two real arrays of one shape.
 
     P and Q are the magnitudes, floored and normalised, of the elements that are finite in both. Two passes: the sums
-    first, for (P - Q) * log(P / Q) loses nothing to cancellation, as sums taken before normalising would.
+    first, for (P - Q) * log(P / Q) loses less to cancellation than sums taken before normalising would.
     """
     b_all, m_all = flat(baseline), flat(output)
     starts = range(0, baseline.size, BLOCK)
 
     def magnitudes(start: int) -> tuple[Array, Array]:
-        b, m = (take(elements, start).astype(np.float64) for elements in (b_all, m_all))
+        with np.errstate(all="ignore"):  # a signalling NaN is no news
+            b, m = (take(elements, start).astype(np.float64) for elements in (b_all, m_all))
         finite = np.isfinite(b) & np.isfinite(m)
         # The largest double is brought down so that sums of 2**60 of them stay finite; ratios don't notice.
         return tuple(np.maximum(np.abs(values[finite]) * 2.0**-60, FLOOR * 2.0**-60) for values in (b, m))  # type: ignore[return-value]
@@ -34,11 +35,12 @@ def kl_divergence(baseline: Array, output: Array, *, threads: int = 1) -> float:
 
     def divergence(start: int) -> float:
         p, q = magnitudes(start)
-        p /= p_sum
-        q /= q_sum
-        return float(np.add.reduce((p - q) * (np.log(p) - np.log(q))))
+        with np.errstate(all="ignore"):  # of the ratio, for what is normalised may be 0 beside the largest doubles
+            ratio = np.log(p / q) - ratio_of_sums
+        return float(np.add.reduce((p / p_sum - q / q_sum) * ratio))
 
     p_sum, q_sum = (math.fsum(column) for column in zip(*map_blocks(sums, starts, threads), strict=True))
     if p_sum == 0 or q_sum == 0:  # nothing is finite
         return 0.0
+    ratio_of_sums = math.log(p_sum / q_sum)
     return math.fsum(map_blocks(divergence, starts, threads))

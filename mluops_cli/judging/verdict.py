@@ -23,7 +23,8 @@ class OutputUnderTest:
     """One output of a call with what it is judged by.
 
     natural_zeros is the share of zeros the contract calls natural.
-    shares_baseline says that the implementation returned the baseline's own memory. known: as compare has it.
+    shares_baseline says that the implementation returned the baseline's own memory. known is what compare remembers of
+    this baseline.
     """
 
     name: str
@@ -67,6 +68,8 @@ def judge_case(
     exempt: the suite (boundary, zero_element) may have constant or zero baselines, since the sentinel shows that the
     outputs were stored.
     """
+    if not outputs:
+        return Verdict("mistrusted", "nothing was compared")
     compared = {
         item.name: compare(
             item.baseline,
@@ -82,11 +85,9 @@ def judge_case(
     failures = [f"{name}: {found.reason}" for name, found in compared.items() if not (found.empty or found.passed)]
     if failures:
         return Verdict("fail", "; ".join(failures), compared)
-    if compared and all(found.empty for found in compared.values()):
+    if all(found.empty for found in compared.values()):
         return Verdict("empty", "every output has zero elements", compared)
     doubts = [doubt for item in outputs if (doubt := _doubt(item, compared[item.name], exempt))]
-    if not any(found.judged for found in compared.values() if not found.empty):
-        doubts.append("nothing was compared")
     return Verdict("mistrusted" if doubts else "pass", "; ".join(doubts), compared)
 
 
@@ -96,14 +97,17 @@ def _doubt(item: OutputUnderTest, found: Comparison, exempt: bool) -> str:
         return ""
     if item.shares_baseline:
         return f"{item.name}: the implementation returned the baseline's own memory"
+    if not found.judged:
+        return f"{item.name}: nothing was compared"
     if exempt:
         return ""
     zeros = _share_of_zeros(item.baseline)
     if zeros >= NEARLY_ALL and zeros > item.natural_zeros:
         share = "all" if zeros == 1 else f"{zeros:.4%}"
         return f"{item.name}: {share} of the baseline is 0, an output left at 0 would pass or nearly so"
-    if zeros < 1 and item.baseline.size >= CONSTANT_FROM and _constant(item.baseline):
-        return f"{item.name}: all {item.baseline.size} values of the baseline are the same"
+    numbers = item.baseline.view(np.uint32) if item.dtype == "complex_half" else item.baseline
+    if zeros < 1 and numbers.size >= CONSTANT_FROM and _constant(numbers):
+        return f"{item.name}: all {numbers.size} values of the baseline are the same"
     return ""
 
 

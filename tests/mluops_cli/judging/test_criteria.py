@@ -130,7 +130,8 @@ def test_what_is_remembered_of_a_baseline_changes_no_figure(dtype):
         if place is not None:
             m[place] *= 1.5
         assert values(b, m, dtype=dtype, known=known) == values(b, m, dtype=dtype)
-    assert sorted(known["" if dtype == "float" else "real"]) == [0, BLOCK, 2 * BLOCK]
+    assert {start for _, start in known["" if dtype == "float" else "real"]} == {0, BLOCK, 2 * BLOCK}
+    assert values(b, m, ["diff1"], dtype, known=known) == values(b, m, ["diff1"], dtype)
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -221,6 +222,56 @@ def test_diff4_leaves_values_alone_that_are_not_finite():
     m = b.copy()
     m[:100] = 2
     assert "all 100 unequal" in compare(b, m, criteria("diff4"), "float").reason
+
+
+@pytest.mark.parametrize(("others", "share"), [([-1] * 100, 1.0), ([1] * 99 + [-1], 0.99)])
+def test_diff4_leaves_infinities_alone_that_are_as_good_as_equal(others, share):
+    b = np.zeros(300, np.float32)
+    m = b.copy()
+    m[:100] = others
+    b[200], m[200] = -np.inf, np.inf
+    (result,) = compare(b, m, criteria("diff4"), "float", loose_nan=True).criteria
+    assert (result.value, result.passed) == (share, share < 1)
+
+
+@pytest.mark.parametrize("dtype", ["half", "bfloat16", "float"])
+def test_a_signalling_nan_warns_nobody(dtype):
+    b = np.ones(2000, DTYPES[dtype].storage)
+    signalling = {"half": 0x7C01, "bfloat16": 0x7F81, "float": 0x7F800001}[dtype]
+    b.view(f"u{b.itemsize}")[7] = signalling
+    m = b.copy()
+    m[9] = 2
+    assert values(b, m, NAMES, dtype)["diff3_2", ""] == 1
+
+
+@pytest.mark.parametrize(
+    ("other", "got"), [("f4", "c8"), ("c8", "f4"), ("f8", "c8"), ("c8", "c16"), ("f4", "i4"), ("u4", "i4"), ("?", "u1")]
+)
+def test_dtypes_of_another_kind_are_not_compared(other, got):
+    found = compare(np.ones(4, other), np.ones(4, got), criteria("diff3"), "float")
+    assert found.reason == f"its dtype is {np.dtype(got)}, expected {np.dtype(other)}"
+
+
+def test_complex_halves_are_pairs():
+    b = np.ones((2, 3), np.float16)
+    assert "[2, 3]" in compare(b, b.copy(), criteria("diff3"), "complex_half").reason
+
+
+def test_diff3_1_where_the_baseline_is_a_subnormal_double():
+    """The first block's 0.6 is a bound of 3 in units of the smallest double, rounded, for the last element."""
+    b = np.ones(2 * BLOCK)
+    m = b.copy()
+    m[0], b[-1], m[-1] = 1.6, 5e-324, 1e-323
+    assert values(b, m, ["diff3_1"], "double")["diff3_1", ""] == 1
+
+
+def test_diff_kl_of_the_largest_doubles():
+    b = np.full(1 << 21, 1.7e308)
+    b[0] = 0
+    assert values(b, b.copy(), ["diff_kl"], "double")["diff_kl", ""] == 0
+    m = b.copy()
+    m[1 : 1 << 20] = 0.85e308  # P is even, Q is 1/3 and 2/3: KL(P, Q) + KL(Q, P) = log(2) / 6
+    assert values(b, m, ["diff_kl"], "double")["diff_kl", ""] == pytest.approx(math.log(2) / 6, rel=1e-4)
 
 
 @pytest.mark.parametrize("size", [1000, BLOCK + 5])

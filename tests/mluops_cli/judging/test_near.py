@@ -151,6 +151,17 @@ def test_differences_that_pass_the_range_of_float32(taken):
     assert taken == [False]
 
 
+def test_a_limit_that_half_rounds_hides_no_ratio(taken):
+    """The bounds of small halves are subnormal float32 numbers; the last element's was rounded up by 7e-6."""
+    b = np.full(2 * BLOCK, 4, np.float16)
+    m = b.copy()
+    b[3], m[3] = 0.00010001659393310547, 0.00010007619857788086  # 5.95942e-4
+    b[BLOCK + 9], m[BLOCK + 9] = 0.0004000663757324219, 0.00040030479431152344  # 5.95946e-4
+    true = (float(m[BLOCK + 9]) - float(b[BLOCK + 9])) / (float(b[BLOCK + 9]) + 1e-9)
+    assert values(b, m, ["diff3"], "half")["diff3", ""] == pytest.approx(true, rel=1e-12)
+    assert taken == [True, True]
+
+
 def test_no_element_beyond_the_limit_is_overlooked():
     """Around the limit and around one half, in steps of an ULP."""
     scratch = Scratch(np.float64)

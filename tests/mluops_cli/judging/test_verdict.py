@@ -78,7 +78,24 @@ def test_no_output_at_all_is_mistrusted():
 
 def test_a_criterion_that_judged_nothing_is_no_pass():
     verdict = judge_case([right(criteria=(Criterion("diff4", 0, "x"), Criterion("diff_kl", 0, "x")))])
-    assert (verdict.status, verdict.reason) == ("mistrusted", "nothing was compared")
+    assert (verdict.status, verdict.reason) == ("mistrusted", "y: nothing was compared")
+
+
+def test_an_output_that_nothing_judged_is_no_pass_beside_one_that_is_judged():
+    wrong = output("x", np.arange(50, dtype="f4"), np.zeros(50, "f4"))
+    unjudged = OutputUnderTest(wrong.name, wrong.baseline, wrong.output, (Criterion("diff4", 0, "x"),), "float")
+    for exempt in (False, True):
+        verdict = judge_case([unjudged, right()], exempt=exempt)
+        assert (verdict.status, verdict.reason) == ("mistrusted", "x: nothing was compared")
+
+
+@pytest.mark.parametrize("value", [[1, 2], [3, 3]])
+def test_a_constant_baseline_of_complex_halves(value):
+    b = np.array([value] * 16, np.float16)
+    doubted = OutputUnderTest("y", b, b.copy(), EXACT, "complex_half")
+    assert judge_case([doubted]).reason == "y: all 16 values of the baseline are the same"
+    b[7, 1] = 9
+    assert judge_case([OutputUnderTest("y", b, b.copy(), EXACT, "complex_half")]).status == "pass"
 
 
 @pytest.mark.parametrize(("size", "status"), [(15, "pass"), (16, "mistrusted"), (2 * BLOCK + 1, "mistrusted")])
