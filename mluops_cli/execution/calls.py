@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from generators.binding import Bound
 from mluops_cli.execution.buffers import Array, OutputBuffer, digest
+from mluops_cli.execution.float_mode import MODE
 from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge_outputs
 from mluops_cli.execution.settings import Judging
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, Implementation, Outcome, OutOfBounds
@@ -66,9 +67,11 @@ class Calls:
             buffer.prepare(self.number)
 
     def _once(self) -> Result:
-        start = time.perf_counter()
         try:
-            outcome = self.implementation.call(self.prepared.call)
+            with MODE.theirs():
+                start = time.perf_counter()
+                outcome = self.implementation.call(self.prepared.call)
+                elapsed = time.perf_counter() - start
         except CannotShow as skip:
             return {"status": "skip", "reason": str(skip)}
         except OutOfBounds as damage:
@@ -79,7 +82,7 @@ class Calls:
             return error("implementation", str(answer))
         except BaseException as raised:  # SystemExit and the like are the implementation's too
             return error("implementation", f"raised {describe(raised)}")
-        self.host_us.append((time.perf_counter() - start) * 1e6)
+        self.host_us.append(elapsed * 1e6)
         self.outcomes.append(outcome)
         return self._harm() or self._verdict(outcome)
 

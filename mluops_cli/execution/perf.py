@@ -14,6 +14,7 @@ import numpy as np
 
 from mluops_cli.execution.calls import GOES_ON, Calls, Result, failed
 from mluops_cli.execution.efficiency import efficiency_of, shortfall, work_of
+from mluops_cli.execution.float_mode import MODE
 from mluops_cli.execution.peaks import MEASURED, cache_file, last_level_cache, peaks_for
 from mluops_cli.execution.settings import PerfSettings
 from mluops_cli.implementations.base import Implementation
@@ -92,10 +93,11 @@ class Meter:
         def fresh() -> None:
             assert self._flush is not None
             np.add(self._flush, 1, out=self._flush)
-            self.implementation.flush_cache()
+            with MODE.theirs():
+                self.implementation.flush_cache()
 
         def warm() -> None:
-            with suppress(BaseException):  # what is wrong with it shows in the judged call that follows
+            with suppress(BaseException), MODE.theirs():  # what is wrong with it shows in the judged call that follows
                 self.implementation.call(calls.prepared.call)
             calls.fill()
 

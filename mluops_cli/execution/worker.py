@@ -37,9 +37,12 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
     _redirect(printed)
     streams = _streams()
     try:
+        from mluops_cli.execution.float_mode import MODE
+
         known = worker_settings(settings)
-        implementation = _implementation(known)
-        meter = _meter(known, implementation)
+        with MODE.theirs():
+            implementation = _implementation(known)
+            meter = _meter(known, implementation)
     except BaseException as error:
         code = getattr(error, "exit_code", 3)
         text = str(error) if hasattr(error, "exit_code") else f"{type(error).__name__}: {error}"
