@@ -38,9 +38,9 @@ def draw_sites(rng: np.random.Generator, count: int, batch: int, space: Sequence
     volume = math.prod(space)
     if count > batch * volume:
         return cells_at(np.arange(count) % (batch * volume), space)
-    shares = [count // batch + (n < count % batch) for n in range(batch)]
+    shares = [count // batch + (n < count % batch) for n in range(min(batch, count))]  # what lies beyond is empty
     scenes = [n * volume + _scene(rng, share, space, compact) for n, share in enumerate(shares)]
-    return cells_at(np.concatenate(scenes), space)
+    return cells_at(np.concatenate([np.empty(0, np.int64), *scenes]), space)
 
 
 def _scene(rng: np.random.Generator, count: int, space: Sequence[int], compact: bool) -> Array:

@@ -158,7 +158,7 @@ def test_sites_twice_or_outside_are_refused_with_row_column_and_bound():
 @pytest.mark.parametrize(
     ("sites", "batch", "space"),
     [(500, 2, (8, 64, 64)), (60, 1, (3, 4, 5)), (1, 3, (1, 1, 1)), (30, 3, (1, 2, 5)), (1000, 4, (1, 200, 200)),
-     (7, 4, (1324, 1324, 1324))],
+     (7, 4, (1324, 1324, 1324)), (3, 2**31 - 1, (5, 5, 5)), (0, 2, (5, 5, 5))],
 )  # fmt: skip
 def test_drawn_sites_are_unique_in_bounds_and_reproducible(sites, batch, space):
     env = {**OPERATOR.contract.bind({}, settings_of(space, ONE, batch=batch)), "L": sites}
