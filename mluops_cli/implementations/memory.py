@@ -9,6 +9,7 @@ import numpy as np
 GUARD: Final = 4096  # bytes on each side: a lost row or tile lands in them, and looking costs a microsecond
 ALIGNMENT: Final = 64
 _PATTERN: Final = 0xA5
+_POISON: Final = 0xFF
 
 
 class Guarded:
@@ -35,6 +36,16 @@ class Guarded:
         if (hit := np.flatnonzero(self._before != _PATTERN)).size:
             return f"written out of bounds, {GUARD - hit[0]} bytes before the start ({hit.size} guard bytes changed)"
         return None
+
+
+def workspace(size: int) -> Guarded:
+    """Memory to hand out as a workspace, each byte 0xFF: NaN in every float, -1 in every signed integer.
+
+    Fresh memory of the system is zeroed, and would hide that a kernel presumes it so.
+    """
+    memory = Guarded(size)
+    memory.bytes[:] = _POISON
+    return memory
 
 
 def memory_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -20,13 +20,14 @@ from generators.contract import Violation
 from generators.operator import operators
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Implementation, Outcome, OutOfBounds
 from mluops_cli.implementations.loading import load_error, load_object
-from mluops_cli.implementations.memory import Guarded
+from mluops_cli.implementations.memory import Guarded, workspace
 from mluops_cli.implementations.violations import violations
 from schemas.errors import InputError
 from schemas.status import SUCCESS, status_name
 
 _HANDLE: Final = object()  # what a callable that takes `handle` gets, None for the fault null_handle
-# Given where the contract is broken, so that its size can't be asked for: enough, and never touched by us.
+# Given where the contract is broken, so that its size can't be asked for: enough, and never touched by us (nothing that
+# is computed in it would be judged).
 _SPARE_WORKSPACE: Final = 1 << 28
 _SHOWN_BY_DESCRIPTORS: Final = (".descriptor", ".layout", ".strides")
 
@@ -50,23 +51,23 @@ class CallableKernel:
             "handle": None if "null_handle" in call.faults else _HANDLE,
         }
         params = dict(call.params)
-        needed, workspace = None, None
+        needed, room = None, None
         if self.workspace_size is not None:
             if broken or any(array is None for array in (*call.inputs.values(), *call.outputs.values())):
-                workspace = Guarded(_SPARE_WORKSPACE)
+                room = Guarded(_SPARE_WORKSPACE)
             else:
                 needed, status = self._ask(call, params, extra)
                 if needed is None:
                     return Outcome(status)
-                workspace = _workspace(needed, call.faults)
-            params["workspace"] = workspace.bytes if workspace is not None else None
+                room = _workspace(needed, call.faults)
+            params["workspace"] = room.bytes if room is not None else None
         passed = {name: extra[name] for name in self.keywords}
         self.synchronize()  # so that nothing of before counts
         start = time.perf_counter()
         answer = self.target(call.op, dict(call.inputs), dict(call.outputs), params, **passed)
         self.synchronize()
         latency = (time.perf_counter() - start) * 1e6
-        if workspace is not None and (damage := workspace.damage()):
+        if room is not None and (damage := room.damage()):
             raise OutOfBounds(f"workspace: {damage}")
         status, scalars = _answer(answer, call.op)
         return Outcome(status, latency, needed, scalars)
@@ -143,10 +144,10 @@ def _keywords(target: Callable[..., Any] | None, *wanted: str) -> tuple[str, ...
 
 def _workspace(needed: int, faults: tuple[str, ...]) -> Guarded | None:
     if not any(fault.startswith("workspace:") for fault in faults):
-        return Guarded(needed)
+        return workspace(needed)
     if needed == 0:
         raise CannotShow("asks for a workspace of 0 bytes, so it can't be denied one")
-    return Guarded(needed - 1) if "workspace:short" in faults else None
+    return workspace(needed - 1) if "workspace:short" in faults else None
 
 
 def _answer(answer: Any, op: str) -> tuple[str, dict[str, int]]:

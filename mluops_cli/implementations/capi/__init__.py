@@ -15,7 +15,7 @@ from mluops_cli.implementations.base import Array, Call, CannotShow, Implementat
 from mluops_cli.implementations.capi.library import Library
 from mluops_cli.implementations.capi.runtime import Pointer, Runtime, StatusError, load_library
 from mluops_cli.implementations.capi.tables import OPERATORS, Function
-from mluops_cli.implementations.memory import GUARD, Guarded, memory_of
+from mluops_cli.implementations.memory import GUARD, Guarded, memory_of, workspace
 from mluops_cli.implementations.options import named_options
 from mluops_cli.implementations.violations import violations
 from schemas.errors import InputError, UnavailableError
@@ -169,7 +169,7 @@ class _Session:
         elif needed is None:
             self.arguments["workspace"] = self.stack.enter_context(self.runtime.memory(given))
         else:
-            self.arguments["workspace"] = self._guard("workspace", Guarded(given))
+            self.arguments["workspace"] = self._guard("workspace", workspace(given))
         return needed
 
     def _whole(self) -> bool:

@@ -141,6 +141,20 @@ def test_a_workspace_size_that_is_taken_for_good_is_told(standin: str, tmp_path:
     assert CApi(options).call(masked_im2col()).status == "BAD_PARAM"
 
 
+def test_a_library_that_presumes_a_zeroed_workspace_is_found_out(standin: str, tmp_path: Path) -> None:
+    source = tmp_path / "presuming.c"
+    presuming = (
+        (SOURCES / "mluop.c")
+        .read_text()
+        .replace("memset(column, 0, width);", "memcpy(column, work->workspace, width);")
+    )
+    source.write_text(presuming.replace('"standin.h"', f'"{SOURCES / "standin.h"}"'))
+    implementation = CApi(f"library={build(tmp_path, 'libpresuming.so', source)},{standin.partition(',')[2]}")
+    call = masked_im2col()
+    implementation.call(call)
+    np.testing.assert_array_equal(call.outputs["data_col"], np.array([[np.nan, c] for c in (1, 2, 4, 5)]))
+
+
 @pytest.mark.parametrize(
     ("described", "reason"),
     [

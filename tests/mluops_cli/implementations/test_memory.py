@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mluops_cli.implementations.memory import GUARD, Guarded, memory_of
+from mluops_cli.implementations.memory import GUARD, Guarded, memory_of, workspace
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float16, ml_dtypes.bfloat16, np.bool_, np.complex64])
@@ -47,3 +47,10 @@ def test_whole_is_the_memory_with_both_guards() -> None:
     assert guarded.damage() is None
     guarded.whole[GUARD + 10] = 0
     assert "0 bytes behind the end" in str(guarded.damage())
+
+
+@pytest.mark.parametrize("size", [0, 1, 100])
+def test_a_workspace_is_poisoned(size: int) -> None:
+    memory = workspace(size)
+    assert memory.bytes.tolist() == [255] * size
+    assert memory.damage() is None

@@ -249,6 +249,20 @@ def test_writing_behind_the_workspace_is_seen() -> None:
         CallableKernel(kernel)(make_call())
 
 
+def test_no_call_finds_zeros_in_its_workspace_or_what_another_left_there() -> None:
+    found: list[Any] = []
+
+    def kernel(op: str, inputs: Any, outputs: Any, params: Any) -> None:
+        found.append((params["workspace"].view(np.float32).copy(), params["workspace"].view(np.int32).copy()))
+        params["workspace"][...] = 0
+
+    kernel.workspace_size = lambda op, inputs, outputs, params: 1 << 20  # type: ignore[attr-defined]
+    for _ in range(3):
+        CallableKernel(kernel)(make_call())
+    assert len(found) == 3
+    assert all(np.isnan(floats).all() and (integers == -1).all() for floats, integers in found)
+
+
 def test_a_refused_workspace_is_the_status_of_the_call() -> None:
     def never(op: str, inputs: Any, outputs: Any, params: Any) -> None:
         raise AssertionError
