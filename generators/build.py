@@ -155,7 +155,7 @@ class CaseBuilder:
         if dims is not None and min(dims, default=0) >= 0:
             return dims
         unbound = sorted(set().union(*(expression.names for expression in tensor.dims)) - env.keys())
-        if dims is None or (unbound and section == "inputs"):
+        if dims is None or not self.contract.data_sizes.issuperset(unbound):
             raise Problem(path, f"the shape [{tensor.shape}] is missing: give it, or sizes of {', '.join(unbound)}")
         if any(size < 0 and expression.names <= env.keys() for size, expression in zip(dims, tensor.dims, strict=True)):
             raise Problem(path, f"the shape [{tensor.shape}] comes out as {list(dims)}")

@@ -56,8 +56,8 @@ class Parameter:
 
     minimum and maximum are inclusive; choices names the legal values. default is an integer or an expression; without
     one the parameter must be given, or be bound by a shape. statuses are what breaking the range is answered with;
-    empty: such a case is refused when a spec is expanded. output = (tensor, dim): an information for readers of the
-    file, taken from an output's size and not handed to implementations.
+    empty: such a case is refused when a spec is expanded. output = (tensor, dim): the count of an output's rows, a size
+    that only the data tell; an information for readers of the file, not handed to implementations.
     """
 
     name: str
@@ -152,6 +152,12 @@ class Contract:
         parameters = {parameter.name for parameter in self.parameters}
         bare = [name for dims in self._dims.values() for name, _ in dims if name and name not in parameters]
         return tuple(dict.fromkeys(bare))
+
+    @cached_property
+    def data_sizes(self) -> frozenset[str]:
+        """The sizes that only the data tell: of dims whose size an implementation returns."""
+        counted = [parameter.output for parameter in self.parameters if parameter.output is not None]
+        return frozenset(name for tensor, dim in counted for name in self.tensors[tensor].dims[dim].names)
 
     def bind(self, shapes: Mapping[str, Shape], params: Params) -> Env:
         """Sizes and parameters by name, as far as the given shapes and params tell; no check is made."""

@@ -124,11 +124,13 @@ def _suites(op: str) -> dict[str, tuple[int, int]]:
 
 
 def _notes(contract: Contract) -> str:
-    """Which sizes a spec may give, and which of them no input has."""
+    """Which sizes a spec may give, and which of them follow from nothing else."""
     told = {name for tensor in contract.inputs for expression in tensor.dims for name in expression.names}
+    untold = [name for name in contract.sizes if name not in told]
     notes = [
         ("Sizes (`sizes` in a spec)", contract.sizes),
-        ("Only the data tell", [name for name in contract.sizes if name not in told]),
+        ("No input tells", [name for name in untold if name not in contract.data_sizes]),
+        ("Only the data tell", [name for name in untold if name in contract.data_sizes]),
     ]
     found = [f"{text} {', '.join(f'`{name}`' for name in names)}." for text, names in notes if names]
     return " ".join(found if contract.nan_inf else [*found, "Inputs hold no NaN and Inf."])

@@ -120,6 +120,8 @@ def _out_of_range(parameter: Parameter) -> list[int]:
     if parameter.choices is not None:
         return [min(parameter.choices.values()) - 1, max(parameter.choices.values()) + 1]
     below = [] if parameter.minimum is None else [parameter.minimum - 1]
+    if parameter.minimum == 1:
+        below.append(-1)  # passes where only 0 is refused
     return below if parameter.maximum is None else [*below, parameter.maximum + 1]
 
 

@@ -17,6 +17,7 @@ from schemas.errors import InputError
 from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
 
 _EXACT = (Criterion("diff3", 0.0, "category index"),)
+_CELLS = 2**63
 _SIZE = "(input_space[{0}] + 2*pad[{0}] - dilation[{0}]*(filter_space[{0}] - 1) - 1)//stride[{0}] + 1"
 _OUTPUT_SPACE = ", ".join(_SIZE.format(axis) for axis in range(3))
 
@@ -65,6 +66,12 @@ class GetIndicePairs(Operator):
                 )
                 for axis in range(3)
             ),
+            Rule(
+                "64 bits hold the number of every cell",
+                f"batch*prod(input_space) < {_CELLS} and batch*prod(output_space) < {_CELLS}",
+                (),
+            ),
+            Rule("subm keeps the sites", "not sub_m or A == L or A < 0"),  # below 0: not known yet
             Rule("subm has stride 1", "not sub_m or stride == (1, 1, 1)"),
             Rule("subm has dilation 1", "not sub_m or dilation == (1, 1, 1)"),
             Rule("subm keeps the space", "not sub_m or output_space == input_space"),

@@ -374,6 +374,15 @@ def test_invalid_cases_carry_their_fault(tmp_path: Path) -> None:
     assert [case.faults for case in found] == [("workspace:null",), ("workspace:null",), ("workspace:short",)]
 
 
+def test_a_size_that_no_input_has_must_be_given(tmp_path: Path) -> None:
+    """Only a count that the operator returns may stay open (rows of out_indices)."""
+    inputs = "inputs: {grad_output: {shape: [4, 2, 3, 3]}, grid: {shape: [4, 2, 3, 2]}}"
+    (line,) = refusal(tmp_path, f"    - {{name: a, {inputs}}}", "roi_crop_backward")
+    assert line.endswith("outputs.grad_input: the shape [B H W C] is missing: give it, or sizes of B, H, W")
+    (case,) = cases(tmp_path, f"    - {{name: a, {inputs}, sizes: {{B: 2, H: 5, W: 6}}}}", "roi_crop_backward")
+    assert case.outputs[0].dims == (2, 5, 6, 3)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from generators.operator import operator_named
 from schemas.casefile import read_case
+from schemas.descriptor import Descriptor
 from schemas.errors import InputError
 
 OPERATOR = operator_named("get_indice_pairs")
@@ -123,6 +124,20 @@ def test_a_grid_beyond_2_to_the_31_cells_gives_the_same_coordinates():
         np.testing.assert_array_equal(one, other)
     _, shifted, _ = rulebook([[3, 899, 899, 899]], space=(900,) * 3, kernel=ONE, batch=4)
     assert shifted.tolist() == [[[0], [0]]]
+
+
+@pytest.mark.parametrize(("space", "batch", "fits"), [(2**20, 7, True), (2**20, 8, False), (2**21, 1, False)])
+def test_64_bits_have_to_hold_every_cell(space, batch, fits):
+    """Beyond 2**63 cells two of them would share a number (PITFALLS B02: refused before anything is computed)."""
+    params = settings_of((space,) * 3, ONE, batch=batch)
+    descriptors = {
+        name: Descriptor("ARRAY", "int32", dims)
+        for name, dims in {
+            "indices": (1, 4), "out_indices": (1, 4), "indice_pairs": (1, 2, 1), "indice_num": (1,),
+        }.items()
+    }  # fmt: skip
+    found = [violation.rule for violation in OPERATOR.contract.violations(descriptors, params)]
+    assert found == ([] if fits else ["64 bits hold the number of every cell"])
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,11 @@ def test_nan_and_inf_stay_in_their_voxel_and_channel():
     np.testing.assert_array_equal(output[0, 0], [[math.nan, 4], [math.nan, 9], [0, 0]])
 
 
+def test_a_sum_beyond_float32_is_inf_without_a_warning():
+    output, _ = pool(np.zeros((1, 3, 3)), np.full((1, 3, 1), 3e38), 1, 1, 1)
+    assert output.tolist() == [[[[np.inf]]]]
+
+
 def test_no_point_inside_gives_zeros():
     output, memo = pool([[[9, 9, 9], [-1, 0, 0]]], np.ones((1, 2, 3)), 4, 4, 4)
     assert not output.any()
