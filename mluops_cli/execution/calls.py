@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +11,7 @@ from generators.binding import Bound
 from mluops_cli.execution.buffers import Array, OutputBuffer, digest
 from mluops_cli.execution.float_mode import MODE
 from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge_outputs
+from mluops_cli.execution.raised import describe
 from mluops_cli.execution.settings import Judging
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, Implementation, Outcome, OutOfBounds
 from mluops_cli.judging.verdict import Verdict, judge_status
@@ -19,7 +19,6 @@ from schemas.status import SUCCESS
 
 Result = dict[str, Any]
 GOES_ON: Final = ("pass", "empty", "mistrusted")
-_REASON: Final = 2000  # characters of an error's text that go into a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +148,3 @@ def failed(reason: str, *, retire: bool = False) -> Result:
 def error(blame: str, reason: str) -> Result:
     """An error of the implementation, the case or the tool."""
     return {"status": "error", "reason": reason, "blame": blame}
-
-
-def describe(raised: BaseException) -> str:
-    """Type, text and last line of an exception, however hostile its text is."""
-    kind = type(raised).__name__
-    text = _attempt(lambda: str(raised), "an exception without a readable text")
-    text = text if len(text) <= _REASON else text[:_REASON] + " ..."
-    frames = _attempt(lambda: traceback.extract_tb(raised.__traceback__), [])
-    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return f"{kind}: {text}{where}" if text else f"{kind}{where}"
-
-
-def _attempt(ask: Callable[[], Any], otherwise: Any) -> Any:
-    try:
-        return ask()
-    except BaseException:
-        return otherwise

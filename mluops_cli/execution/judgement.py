@@ -10,6 +10,7 @@ import numpy as np
 from generators.binding import Bound
 from generators.operator import Arrays
 from mluops_cli.execution.buffers import Array, OutputBuffer
+from mluops_cli.execution.raised import describe
 from mluops_cli.execution.settings import Judging
 from mluops_cli.judging.diagnosis import diagnose
 from mluops_cli.judging.rules import OUTPUTS as RULEBOOK
@@ -35,14 +36,18 @@ def judge_outputs(
         compared = verdict.outputs[item.name]
         if compared.passed or compared.empty:
             continue
-        diagnosis = diagnose(
-            item.baseline,
-            item.output,
-            item.criteria,
-            loose_nan=options.loose_nan,
-            sentinel=buffers[item.name].sentinel,
-            alternatives=_other_modes(bound, inputs, item),
-        )
+        try:
+            diagnosis = diagnose(
+                item.baseline,
+                item.output,
+                item.criteria,
+                loose_nan=options.loose_nan,
+                sentinel=buffers[item.name].sentinel,
+                alternatives=_other_modes(bound, inputs, item),
+            )
+        except Exception as raised:  # the output is wrong all the same
+            result["reason"] += f"; {item.name} has no diagnosis, which raised {describe(raised)}"
+            continue
         if diagnosis is not None:
             result["outputs"][item.name]["diagnosis"] = diagnosis.as_record(compared.unequal)
     return result

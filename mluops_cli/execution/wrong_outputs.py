@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from mluops_cli.execution.calls import Prepared, describe
+from mluops_cli.execution.calls import Prepared
+from mluops_cli.execution.raised import describe
 from schemas import proto
 from schemas.casefile import write_case
 from schemas.values import part_dtype

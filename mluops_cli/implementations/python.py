@@ -11,14 +11,15 @@ from __future__ import annotations
 import inspect
 import operator as operators_of_python
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from generators.contract import Violation
 from generators.operator import operators
-from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Implementation, Outcome, OutOfBounds
+from mluops_cli.implementations.base import Array, BadAnswer, Call, CannotShow, Implementation, Outcome, OutOfBounds
 from mluops_cli.implementations.loading import load_error, load_object
 from mluops_cli.implementations.memory import Guarded, workspace
 from mluops_cli.implementations.violations import violations
@@ -46,25 +47,20 @@ class CallableKernel:
         """Run it once; CannotShow for what it can't see, OutOfBounds for a damaged workspace, BadAnswer."""
         broken = violations(call)
         self._refuse_invisible(call, broken)
-        extra = {
-            "descriptors": dict(call.descriptors),
-            "handle": None if "null_handle" in call.faults else _HANDLE,
-        }
-        params = dict(call.params)
         needed, room = None, None
         if self.workspace_size is not None:
             if broken or any(array is None for array in (*call.inputs.values(), *call.outputs.values())):
                 room = Guarded(_SPARE_WORKSPACE)
             else:
-                needed, status = self._ask(call, params, extra)
+                needed, status = self._ask(call)
                 if needed is None:
                     return Outcome(status)
                 room = _workspace(needed, call.faults)
-            params["workspace"] = room.bytes if room is not None else None
-        passed = {name: extra[name] for name in self.keywords}
+            call = replace(call, params={**call.params, "workspace": None if room is None else room.bytes})
+        arguments, keywords = _arguments(call, self.keywords)
         self.synchronize()  # so that nothing of before counts
         start = time.perf_counter()
-        answer = self.target(call.op, dict(call.inputs), dict(call.outputs), params, **passed)
+        answer = self.target(*arguments, **keywords)
         self.synchronize()
         latency = (time.perf_counter() - start) * 1e6
         if room is not None and (damage := room.damage()):
@@ -87,12 +83,12 @@ class CallableKernel:
         if "null_workspace_size" in call.faults and "size" not in self.size_keywords:
             raise CannotShow("has no workspace_size that takes the keyword 'size', so a null one can't be shown")
 
-    def _ask(self, call: Call, params: Mapping[str, Any], extra: Mapping[str, Any]) -> tuple[int | None, str]:
+    def _ask(self, call: Call) -> tuple[int | None, str]:
         """The bytes of workspace needed, and SUCCESS; or None and the status it was refused with."""
         assert self.workspace_size is not None
         size = None if "null_workspace_size" in call.faults else np.zeros(1, np.uint64)
-        passed = {name: size if name == "size" else extra[name] for name in self.size_keywords}
-        answer = self.workspace_size(call.op, dict(call.inputs), dict(call.outputs), dict(params), **passed)
+        arguments, keywords = _arguments(call, self.size_keywords, size)
+        answer = self.workspace_size(*arguments, **keywords)
         if "size" in self.size_keywords:
             status, _ = _answer(answer, call.op)
             return (None, status) if size is None or status != SUCCESS else (int(size[0]), SUCCESS)
@@ -127,6 +123,27 @@ class Python(Implementation):
 
 def _nothing() -> None:
     """What a callable without asynchronous work has to wait for."""
+
+
+def _arguments(
+    call: Call, keywords: Sequence[str], size: Array | None = None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a callable is given in one use, all its own but for the memory.
+
+    A shape, dtype or stride that it sets on an array is not what is judged, and a list that it changes doesn't show in
+    the next use.
+    """
+    params = {name: list(value) if isinstance(value, list) else value for name, value in call.params.items()}
+    named = {
+        "descriptors": dict(call.descriptors),
+        "handle": None if "null_handle" in call.faults else _HANDLE,
+        "size": size,
+    }
+    return (call.op, _views(call.inputs), _views(call.outputs), params), {name: named[name] for name in keywords}
+
+
+def _views(arrays: Mapping[str, Array | None]) -> dict[str, Array | None]:
+    return {name: None if array is None else array.view() for name, array in arrays.items()}
 
 
 def _keywords(target: Callable[..., Any] | None, *wanted: str) -> tuple[str, ...]:

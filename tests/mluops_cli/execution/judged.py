@@ -72,6 +72,27 @@ def replaces(op, inputs, outputs, params):
     outputs["out0"] = right(outputs)["out0"]
 
 
+def says_big_endian(op, inputs, outputs, params):
+    """The bytes are in the wrong order, but the array says so."""
+    baseline(op, inputs, outputs, params)
+    outputs["out0"].view(np.uint8)[...] = outputs["out0"].byteswap().view(np.uint8)
+    outputs["out0"].dtype = ">f4"
+
+
+def says_transposed(op, inputs, outputs, params):
+    """Stored transposed, but the strides say so."""
+    baseline(op, inputs, outputs, params)
+    y = outputs["out0"]
+    y.reshape(-1)[...] = y.T.copy().reshape(-1)
+    y.strides = y.strides[::-1]
+
+
+def flattens(op, inputs, outputs, params):
+    """Right, and its arrays flattened in place."""
+    baseline(op, inputs, outputs, params)
+    inputs["in"].shape = outputs["out0"].shape = (-1,)
+
+
 def notes_sentinels(op, inputs, outputs, params):
     NOTED.append(tuple(array.reshape(-1)[0] for array in outputs.values()))
     assert all((array == array.reshape(-1)[0]).all() for array in outputs.values())

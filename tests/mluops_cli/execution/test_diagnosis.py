@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mluops_cli.execution import judgement
 from mluops_cli.execution.case_run import run_case
 from mluops_cli.execution.settings import WorkerSettings
 from mluops_cli.implementations.python import Python
@@ -99,6 +100,18 @@ def test_a_planted_fault_is_named(fault: str, case: Path, x: Any) -> None:
 def test_the_right_one_has_no_diagnosis(case: Path) -> None:
     result = run_case({"file": str(case), "noted": None}, Python(f"{PLUGIN}:right"), WorkerSettings("python"))
     assert result["status"] == "pass"
+    assert "diagnosis" not in result["outputs"]["y"]
+
+
+def test_a_diagnosis_that_fails_leaves_the_verdict(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_mode() -> Any:
+        raise ZeroDivisionError("no such mode")
+
+    monkeypatch.setattr(judgement, "_other_modes", lambda *_: {"psa_type = distribute": no_mode})
+    result = run_case({"file": str(case), "noted": None}, Python(f"{PLUGIN}:scaled"), WorkerSettings("python"))
+    assert result["status"] == "fail"
+    assert result["reason"].startswith("y: diff3")
+    assert "; y has no diagnosis, which raised ZeroDivisionError: no such mode (" in result["reason"]
     assert "diagnosis" not in result["outputs"]["y"]
 
 

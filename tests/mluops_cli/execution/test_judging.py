@@ -192,6 +192,16 @@ def test_replacing_the_array_of_an_output_is_writing_nothing(tmp_path: Path) -> 
     assert result["outputs"]["out0"]["diagnosis"]["patterns"][0]["word"] == "sentinel"
 
 
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("name", "status"), [("says_big_endian", "fail"), ("says_transposed", "fail"), ("flattens", "pass")]
+)
+def test_what_is_judged_has_the_shape_and_dtype_that_was_asked_for(name: str, status: str, tmp_path: Path) -> None:
+    """Whatever an implementation sets on the arrays that it is given."""
+    path = write_alien(tmp_path / "case.pb", values(5, 5))
+    assert result_of(path, name, repeat=2)["status"] == status
+
+
 # -- sentinels and repeats -----------------------------------------------------------------------------------
 
 

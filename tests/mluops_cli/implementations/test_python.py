@@ -62,6 +62,34 @@ def test_a_plain_function_gets_the_four() -> None:
     assert outcome.latency_us > 0
 
 
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+def test_what_a_callable_makes_of_its_arguments_stays_with_it() -> None:
+    seen: list[Any] = []
+
+    def kernel(op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any) -> int:
+        x, y = inputs["x"], outputs["y"]
+        seen.append((x.shape, x.dtype, x.flags.writeable, y.shape, y.dtype, y.strides, *params["pad"], *descriptors))
+        x.dtype = np.int16
+        x.shape = (-1,)
+        y.strides = (4, 8)
+        y.dtype = np.dtype(">f4")
+        params["pad"].append(9)
+        descriptors.clear()
+        return 0
+
+    kernel.workspace_size = kernel  # type: ignore[attr-defined]
+    call = make_call()
+    adapted = CallableKernel(kernel)
+    adapted(call)
+    adapted(call)
+    assert seen == [((2, 3), np.float32, False, (2, 3), np.float32, (12, 4), 1, 2, "x", "y")] * 4
+    x, y = call.inputs["x"], call.outputs["y"]
+    assert x is not None
+    assert y is not None
+    assert (x.shape, x.dtype, y.shape, y.dtype, y.strides) == ((2, 3), np.float32, (2, 3), np.float32, (12, 4))
+    assert call.params == {"k": 3, "pad": [1, 2]}
+
+
 @pytest.mark.parametrize(
     ("answer", "status", "scalars"),
     [
