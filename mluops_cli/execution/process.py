@@ -24,6 +24,7 @@ __all__ = ["WorkerProcess", "WorkerSettings"]
 KEPT: Final = 4096  # bytes of what a case prints that are kept: as many of its start, as many of its end
 _CHUNK: Final = 1 << 16
 _CHUNKS: Final = 16  # read at once: a flood must not keep the supervisor from its other work
+_LAST: Final = 5.0  # seconds for the warden to end everything
 # One thread per worker: the workers share the cores, and sums must not depend on how many threads made them.
 _THREADS: Final = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
@@ -34,7 +35,7 @@ _STARTING: Final = threading.Lock()  # what a start changes for a moment belongs
 
 
 class WorkerProcess:
-    """A worker: spawned, warm between cases, in a session of its own so that it can be killed with all it started."""
+    """A worker: spawned, warm between cases, under a warden (process is that) so that it ends with all it started."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         context = multiprocessing.get_context("spawn")
@@ -50,7 +51,6 @@ class WorkerProcess:
         os.set_blocking(self.printed.fileno(), False)
         self.since = time.monotonic()  # of its start, or of the case it works on
         self.ready = False  # whether it has loaded the implementation
-        self._started: list[psutil.Process] = []
         self._open = True
 
     def send(self, task: dict[str, Any]) -> None:
@@ -132,29 +132,17 @@ class WorkerProcess:
                     held += memory.rss - getattr(memory, "shared", 0)
         return held
 
-    def _children(self) -> list[psutil.Process]:
-        with suppress(psutil.Error):
-            return psutil.Process(self.process.pid).children(recursive=True)
-        return []
-
     def finish(self) -> None:
         """Let an idle worker end by itself; close() is still to come."""
-        self._started = self._children()  # asked while it lives: what left its group is found by this alone
         with suppress(OSError):
             self.pipe.close()
 
     def close(self, patience: float = 0.0) -> None:
         """End it, and everything it started, at the latest after patience seconds."""
-        pid = self.process.pid
-        assert pid is not None
         if patience:
             self.process.join(patience)
-        self._started += self._children()
-        with suppress(OSError):
-            os.killpg(pid, signal.SIGKILL)  # it made itself the leader of a group
-        for each in self._started:
-            with suppress(psutil.Error):
-                each.kill()
+        self.process.terminate()  # its warden ends all that is below it
+        self.process.join(_LAST)
         self.process.kill()
         self.process.join()
         self.drain()

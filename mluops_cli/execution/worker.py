@@ -6,7 +6,6 @@ import ctypes
 import faulthandler
 import json
 import os
-import resource
 import signal
 import sys
 import threading
@@ -14,16 +13,18 @@ from contextlib import suppress
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from mluops_cli.execution.settings import WorkerSettings, worker_settings
-
-_PR_SET_PDEATHSIG: Final = 1
-_PR_SET_CHILD_SUBREAPER: Final = 36
+from mluops_cli.execution.warden import put_under_warden
+from mluops_cli.kin import adopt_orphans
 
 
 def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any]) -> None:
     """Work on cases until the pipe closes; says {"ready"} or {"problem", "exit_code"} first."""
+    _redirect(printed)
+    put_under_warden()
+    _lead_a_session()
     home = os.getpid()
 
     def say(message: dict[str, Any]) -> None:
@@ -33,8 +34,6 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
             os._exit(1)
         pipe.send_bytes(json.dumps(message).encode())
 
-    _live_and_die_with_the_supervisor()
-    _redirect(printed)
     streams = _streams()
     try:
         from mluops_cli.execution.float_mode import MODE
@@ -83,26 +82,20 @@ def _meter(settings: WorkerSettings, implementation: Any) -> Any:
     return Meter(settings.perf, implementation)
 
 
-def _live_and_die_with_the_supervisor() -> None:
-    """A session of our own (killed as a whole, out of reach of Ctrl-C); the end as soon as the supervisor ends."""
+def _lead_a_session() -> None:
+    """Of our own, killed as a whole, and at once when the supervisor ends (Linux tells the warden of that as well)."""
     os.setsid()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    parent = parent_process()
-    assert parent is not None
-    threading.Thread(target=_await_end, args=(parent.sentinel, parent.pid), daemon=True).start()
-    if sys.platform == "linux":
-        # What a case started stays below us when its own parent ends, so that it is found when we are ended.
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        # The thread is held up by an implementation that keeps the interpreter lock; the kernel's signal isn't.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent.pid:
-            os._exit(1)
-        with suppress(OSError):  # short of memory, the system ends us and not the supervisor
-            Path("/proc/self/oom_score_adj").write_text("1000")
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    supervisor = parent_process()
+    assert supervisor is not None
+    threading.Thread(target=_await_end, args=(supervisor.sentinel,), daemon=True).start()
+    # What a case started stays below us when its own parent ends, so that its memory counts, and `exec:` can end it.
+    adopt_orphans()
+    with suppress(OSError):  # short of memory, the system ends us and neither the warden nor the supervisor
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def _await_end(sentinel: int, pid: int | None) -> None:
+def _await_end(sentinel: int) -> None:
     wait([sentinel])
     os.killpg(os.getpid(), signal.SIGKILL)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +77,15 @@ def write_psamask(
     path.parent.mkdir(parents=True, exist_ok=True)
     write_case(path, node, [x], [None])
     return path
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """What the condition answers with as soon as that is true."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+    return found
 
 
 @dataclass(frozen=True)

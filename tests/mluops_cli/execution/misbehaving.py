@@ -217,6 +217,18 @@ def own_sessions(op, inputs, outputs, params):
     right(op, inputs, outputs, params)
 
 
+@misbehaves
+def dies_beside_own_session(*_):
+    subprocess.Popen(["sleep", "986"], start_new_session=True, env={})
+    ctypes.string_at(0)
+
+
+@misbehaves
+def hangs_beside_own_session(*_):
+    subprocess.Popen(["sleep", "985"], start_new_session=True, env={})
+    time.sleep(600)
+
+
 def closes_streams(op, inputs, outputs, params):
     right(op, inputs, outputs, params)
     os.close(1)

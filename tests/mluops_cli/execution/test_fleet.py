@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from mluops_cli.execution import fleet
 from mluops_cli.execution.fleet import parse_resource
 from schemas.errors import InputError
 
-from .conftest import PLUGIN, SUITE, TEN, TEN_WORDS, write_psamask, write_ten
+from .conftest import PLUGIN, SUITE, TEN, TEN_WORDS, wait_until, write_psamask, write_ten
 
 RIGHT = f"python:{PLUGIN}:right"
 SLOW = f"python:{PLUGIN}:slow"
@@ -90,13 +90,6 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
     finally:
         running.close()
         shutil.rmtree(running.folder, ignore_errors=True)
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
 
 
 def read(path: Path) -> str:

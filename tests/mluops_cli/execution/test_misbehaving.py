@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from mluops_cli.execution import supervisor
 
 from . import misbehaving
-from .conftest import PLUGIN, SUITE, TEN, TEN_WORDS, write_psamask, write_ten
+from .conftest import PLUGIN, SUITE, TEN, TEN_WORDS, wait_until, write_psamask, write_ten
 
 CASES = 4
 BAD = "psamask_forward/general/case2"
@@ -154,6 +156,29 @@ def test_nothing_survives_in_a_session_of_its_own(folder: Path, run: Any) -> Non
     assert run(folder, "--impl", f"python:{PLUGIN}:own_sessions", "-j", "1").code == 0
     sleeping = [each.info for each in psutil.process_iter(["cmdline", "status"])]
     assert not [each for each in sleeping if each["cmdline"] in (["sleep", "988"], ["sleep", "989"])]
+
+
+def test_nothing_survives_a_worker_that_dies_itself(folder: Path, run: Any) -> None:
+    host_s_own = subprocess.Popen(["sleep", "60"])  # a child of the process that we are a guest in
+    ran = run(folder, "--impl", f"python:{PLUGIN}:dies_beside_own_session", "-j", "1")
+    assert host_s_own.poll() is None
+    host_s_own.kill()
+    host_s_own.wait()
+    assert ran.records[BAD]["reason"] == "its process died of signal 11 (SIGSEGV)"
+    assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "986"]]
+
+
+def test_nothing_survives_a_killed_supervisor(folder: Path, tmp_path: Path) -> None:
+    def started() -> list[Any]:
+        return [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "985"]]
+
+    impl = f"python:{PLUGIN}:hangs_beside_own_session"
+    command = [sys.executable, "-m", "mluops_cli", "run", str(folder), "--impl", impl, "--out", str(tmp_path / "out")]
+    supervisor = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    wait_until(started)
+    supervisor.kill()
+    supervisor.wait()
+    wait_until(lambda: not started())
 
 
 def test_closed_streams_are_not_left_to_the_next_case(folder: Path, run: Any) -> None:

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,10 @@ import pytest
 
 from schemas.casefile import write_case
 
-from .conftest import PLUGIN, add_tensor, case_node, write_psamask
+from .conftest import PLUGIN, add_tensor, case_node, wait_until, write_psamask
 
 RIGHT = f"python:{PLUGIN}:right"
 NEVER = f"python:{PLUGIN}:never"
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
-    return found
 
 
 def start(folder: Path, out: Path, impl: str, *options: str) -> subprocess.Popen[str]:
