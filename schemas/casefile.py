@@ -7,6 +7,7 @@ rest, the headers, to protobuf. A text file is parsed and serialized first, then
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import re
 from functools import cached_property
@@ -16,16 +17,17 @@ from typing import Any, Final
 import numpy as np
 
 from schemas import proto, wire
-from schemas.errors import InputError, Place, located
+from schemas.errors import InputError, Place, UnavailableError, located
 from schemas.generation import CURRENT, OLD, Numbering, numbering_of, translated
 from schemas.runs import parse_case_text
 from schemas.tensors import TensorRecord, make_record
 from schemas.values import BULK, Bulk, element_kind
 from schemas.writing import WrittenCase, case_size, write_case
 
-__all__ = ["SUFFIXES", "CaseFile", "WrittenCase", "case_size", "read_case", "write_case"]
+__all__ = ["SHORT", "SUFFIXES", "CaseFile", "WrittenCase", "case_size", "read_case", "write_case"]
 
 SUFFIXES: Final = (".pb", ".prototxt")
+SHORT: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # what a process or machine runs out of
 _SMALL: Final = 1 << 16  # bytes: below this, reading a file beats mapping it, and it holds no open file
 _ROLES: Final = {6: "input", 7: "output"}  # field numbers of Node
 _PAD: Final = 3001
@@ -105,7 +107,7 @@ def read_case(path: Path, generation: str = CURRENT) -> CaseFile:
 
     generation old reads the enum numbers of a binary file as older generators wrote them. InputError where the file is
     missing, not a case file, cut off, lacks a required field, or holds an unknown enum number or an op_name that is no
-    name.
+    name; UnavailableError where this process can't open any file now.
     """
     file = str(path)
     if path.suffix not in SUFFIXES:
@@ -114,6 +116,8 @@ def read_case(path: Path, generation: str = CURRENT) -> CaseFile:
     try:
         buffer = _open(path) if binary else _parse(path)
     except OSError as error:
+        if error.errno in SHORT:  # the file isn't to blame
+            raise UnavailableError(f"{path}: can't read the case file: {error.strerror}") from error
         reason = "it is a folder" if path.is_dir() else error.strerror or str(error)
         raise InputError(f"can't read the case file: {reason}", Place(file)) from None
     with located(Place(file)):

@@ -19,7 +19,7 @@ from mluops_cli.execution.wrong_outputs import MARK, keep_outputs
 from mluops_cli.implementations.base import Call, Implementation
 from mluops_cli.reports.failures import kept_path
 from schemas import proto
-from schemas.casefile import CaseFile, read_case
+from schemas.casefile import SHORT, CaseFile, read_case
 from schemas.errors import InputError, MluopsError, Place
 from schemas.generation import CURRENT
 from schemas.status import SUCCESS
@@ -32,7 +32,10 @@ __all__ = ["Prepared", "prepare", "run_case"]
 def run_case(
     task: Mapping[str, Any], implementation: Implementation, settings: WorkerSettings, meter: Meter | None = None
 ) -> Result:
-    """The result of one case: Record's keys from `status` on, whatever the implementation does short of dying."""
+    """The result of one case: Record's keys from `status` on, whatever the implementation does short of dying.
+
+    For the supervisor besides: retire, no other case may come to this worker; again, its result is worth nothing.
+    """
     try:
         with read_case(Path(task["file"]), task.get("generation", CURRENT)) as file:
             if task["noted"] is not None:
@@ -49,9 +52,16 @@ def run_case(
     except InputError as wrong:
         return error("case", str(_as_planned(wrong, task)))
     except MluopsError as wrong:
-        return error("tool", str(wrong))
+        return error("tool", str(wrong)) | _once_more(wrong)
     except Exception as wrong:
-        return error("tool", f"internal error: {describe(wrong)}")
+        return error("tool", f"internal error: {describe(wrong)}") | _once_more(wrong)
+
+
+def _once_more(wrong: Exception) -> Result:
+    """Whether the case is to be run again, in a fresh worker: in this one the implementation has used up something."""
+    cause = wrong.__cause__ or wrong
+    short = isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.errno in SHORT)
+    return {"retire": True, "again": True} if short else {}
 
 
 def _as_planned(wrong: InputError, task: Mapping[str, Any]) -> InputError:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import psutil
 
 from mluops_cli.execution.settings import WorkerSettings
-from mluops_cli.execution.worker import worker_main
+from mluops_cli.execution.worker import LOST, worker_main
 
 __all__ = ["WorkerProcess", "WorkerSettings"]
 
@@ -113,7 +113,9 @@ class WorkerProcess:
         """How it ended, in words."""
         code = self.process.exitcode
         if code is None or code >= 0:
-            return f"its process ended with exit code {code}" + (" in the middle of the case" if self.ready else "")
+            when = " in the middle of the case" if self.ready else ""
+            why = f": {LOST}" if self.output.endswith(f"{LOST}\n") else ""
+            return f"its process ended with exit code {code}{when}{why}"
         try:
             name = signal.Signals(-code).name
         except ValueError:

@@ -103,14 +103,19 @@ class _Supervisor:
             worker.send({**file, "case": case.id, "noted": case.noted, "generation": case.generation})
         except OSError:  # it died idle, of something an earlier case left behind
             worker.close()
-            if case.id in self.given_back:
+            if not self._taken_back(case):
                 self._finish(case, {"status": "crash", "reason": worker.death})
-            else:
-                self.given_back.add(case.id)
-                self.waiting.appendleft(case)
             return
         self.running[worker] = case
         self.ledger.emit(CaseStarted(case.id))
+
+    def _taken_back(self, case: PlannedCase) -> bool:
+        """Whether it waits again for a worker, which it does once: the last one was broken by what went before."""
+        if case.id in self.given_back:
+            return False
+        self.given_back.add(case.id)
+        self.waiting.appendleft(case)
+        return True
 
     def _wait(self, interrupt: Interrupt) -> None:
         """Until a worker says something, dies, is late, or a second has passed."""
@@ -193,7 +198,8 @@ class _Supervisor:
             self._finish(case, result, worker)
             return
         worker.close()
-        self._finish(case, result, worker)
+        if not (result.pop("again", False) and self._taken_back(case)):
+            self._finish(case, result, worker)
 
     def _finish(self, case: PlannedCase, result: dict[str, Any], worker: WorkerProcess | None = None) -> None:
         if worker is None:

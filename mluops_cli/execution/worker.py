@@ -13,11 +13,13 @@ from contextlib import suppress
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NoReturn
 
 from mluops_cli.execution.settings import WorkerSettings, worker_settings
 from mluops_cli.execution.warden import put_under_warden
 from mluops_cli.kin import adopt_orphans
+
+LOST: Final = "the pipe to the supervisor is gone: the implementation closed it, or opened another file in its place"
 
 
 def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any]) -> None:
@@ -26,15 +28,16 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
     put_under_warden()
     _lead_a_session()
     home = os.getpid()
+    line = pipe.fileno()
+    files = [_which(number) for number in (line, 1, 2)]
 
     def say(message: dict[str, Any]) -> None:
-        if os.getpid() != home:  # what the implementation forked has come back up the stack: it has no say
-            with suppress(OSError):
-                os.write(2, b"a process that the implementation forked came back out of it, and was ended\n")
-            os._exit(1)
+        if os.getpid() != home:  # it has come back up the stack: it has no say
+            _leave("a process that the implementation forked came back out of it, and was ended")
+        if _which(line) != files[0]:  # what we say would go nowhere, or into a file of the implementation
+            _leave(LOST)
         pipe.send_bytes(json.dumps(message).encode())
 
-    streams = _streams()
     try:
         from mluops_cli.execution.float_mode import MODE
 
@@ -57,7 +60,9 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
             return
         result = run_case(task, implementation, known, meter)
         _flush()
-        if _streams() != streams:  # what prints from now on fails, or writes into a file that took the number
+        if [_which(1), _which(2)] == files[1:]:
+            _open_streams()
+        else:  # what prints from now on fails, or writes into a file that took the number
             result["retire"] = True
         say(result)
 
@@ -107,25 +112,34 @@ def _redirect(printed: Connection) -> None:
     for number in (1, 2):
         os.dup2(printed.fileno(), number)
     printed.close()
-    # New streams: the old ones keep in mind what kind of file 1 and 2 were.
-    sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    _open_streams()
     faulthandler.enable(file=2)
 
 
-def _streams() -> list[tuple[int, int]] | None:
-    """Which files 1 and 2 are, None where one is closed."""
+def _open_streams() -> None:
+    """New streams: the old ones keep in mind what kind of file 1 and 2 were, or are what an implementation made."""
+    sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+
+
+def _which(number: int) -> tuple[int, int] | None:
+    """Which file has this number, None where it is closed."""
     try:
-        return [(found.st_dev, found.st_ino) for found in map(os.fstat, (1, 2))]
+        found = os.fstat(number)
     except OSError:
         return None
+    return found.st_dev, found.st_ino
+
+
+def _leave(why: str) -> NoReturn:
+    with suppress(OSError):
+        os.write(2, f"{why}\n".encode())
+    os._exit(1)
 
 
 def _flush() -> None:
     """Push out what is printed but still buffered, by Python or by C."""
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with suppress(BaseException):  # the implementation closed it, or put anything in its place
             stream.flush()
-        except (OSError, ValueError, AttributeError):  # the implementation closed or replaced it
-            continue
     ctypes.CDLL(None).fflush(None)

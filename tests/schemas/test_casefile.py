@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from schemas import proto
 from schemas.casefile import read_case, write_case
-from schemas.errors import InputError
+from schemas.errors import InputError, UnavailableError
 from tests.schemas.building import add_output, make_node, read
 
 _TEXT = """op_name: "abs"
@@ -215,3 +216,15 @@ def test_small_cases_hold_no_open_files(tmp_path: Path) -> None:
     cases = [read_case(tmp_path / "case.pb") for _ in range(50)]
     assert len(os.listdir("/proc/self/fd")) == before
     assert len(cases) == 50
+
+
+def test_a_process_that_can_open_no_file_does_not_blame_the_case(tmp_path: Path) -> None:
+    path = tmp_path / "case.pb"
+    path.touch()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        with pytest.raises(UnavailableError, match=re.escape(f"{path}: can't read the case file: Too many open files")):
+            read_case(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,7 +1,9 @@
 """Callables for `--impl python:` that are right but for cases with h_mask = 5, where each fails in its own way."""
 
+import contextlib
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -227,6 +229,62 @@ def dies_beside_own_session(*_):
 def hangs_beside_own_session(*_):
     subprocess.Popen(["sleep", "985"], start_new_session=True, env={})
     time.sleep(600)
+
+
+class Unflushable:
+    def __init__(self, error):
+        self.error = error
+
+    def write(self, text):
+        return len(text)
+
+    def flush(self):
+        raise self.error
+
+
+@misbehaves
+def stream_raises(op, inputs, outputs, params):
+    sys.stdout = Unflushable(RuntimeError("no flush"))
+    right(op, inputs, outputs, params)
+
+
+@misbehaves
+def stream_interrupts(op, inputs, outputs, params):
+    sys.stdout = Unflushable(KeyboardInterrupt())
+    right(op, inputs, outputs, params)
+
+
+@misbehaves
+def stream_closes(op, inputs, outputs, params):
+    sys.stdout.close()
+    right(op, inputs, outputs, params)
+
+
+def says_its_mask(op, inputs, outputs, params):
+    """Prints, then plays with the stream that the next case prints to."""
+    print(params["h_mask"])
+    number = params["h_mask"] - FIRST
+    return (list(WAYS.values())[number] if number >= 0 else right)(op, inputs, outputs, params)
+
+
+def leaks(op, inputs, outputs, params):
+    """Right, but leaves no file descriptor to the next case."""
+    right(op, inputs, outputs, params)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    with contextlib.suppress(OSError):
+        while True:
+            _seen.append(open("/dev/null"))  # noqa: SIM115
+
+
+@misbehaves
+def closes_pipe(*_):
+    os.closerange(3, 1000)
+
+
+@misbehaves
+def replaces_pipe(*_):
+    os.closerange(3, 1000)
+    _seen.extend(open("/dev/null", "r+") for _ in range(20))  # noqa: SIM115
 
 
 def closes_streams(op, inputs, outputs, params):

@@ -186,6 +186,29 @@ def test_closed_streams_are_not_left_to_the_next_case(folder: Path, run: Any) ->
     assert (set(ran.statuses.values()), ran.code) == ({"pass"}, 0)
 
 
+@pytest.mark.parametrize("way", ["stream_raises", "stream_interrupts", "stream_closes"])
+def test_streams_are_ours_again_after_each_case(way: str, tmp_path: Path, run: Any) -> None:
+    number = misbehaving.FIRST + list(misbehaving.WAYS).index(way)
+    for name, mask in (("1", number), ("2", 3)):
+        write_psamask(tmp_path / "cases", name, h_mask=mask)
+    ran = run(tmp_path / "cases", "--impl", f"python:{PLUGIN}:says_its_mask", "-j", "1")
+    assert ran.statuses == {f"{SUITE}/1": "pass", f"{SUITE}/2": "pass"}
+    assert ran.records[f"{SUITE}/2"]["printed"] == "3\n"
+
+
+def test_used_up_file_descriptors_are_not_the_next_case_s_fault(folder: Path, run: Any) -> None:
+    ran = run(folder, "--impl", f"python:{PLUGIN}:leaks", "-j", "1")
+    assert (set(ran.statuses.values()), ran.code) == ({"pass"}, 0)
+
+
+@pytest.mark.parametrize("way", ["closes_pipe", "replaces_pipe"])
+def test_a_lost_pipe_is_named(way: str, folder: Path, run: Any) -> None:
+    ran = run(folder, "--impl", f"python:{PLUGIN}:{way}", "-j", "1")
+    assert ran.records[BAD]["status"] == "crash"
+    assert "the pipe to the supervisor is gone: the implementation closed it" in ran.records[BAD]["reason"]
+    assert list(ran.statuses.values()).count("pass") == CASES - 1
+
+
 def test_a_death_while_loading(folder: Path, tmp_path: Path, run: Any) -> None:
     (tmp_path / "dead.py").write_text("import os; os._exit(0)")
     ran = run(folder, "--impl", f"python:{tmp_path}/dead.py:f", "-j", "1")
