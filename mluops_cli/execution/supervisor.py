@@ -10,6 +10,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import Any, Final
@@ -21,6 +22,7 @@ from mluops_cli.execution.ledger import Ledger
 from mluops_cli.execution.plan import PlannedCase
 from mluops_cli.execution.process import WorkerProcess
 from mluops_cli.execution.settings import RunSettings
+from mluops_cli.implementations.exec.room import sweep
 from schemas.errors import InputError, UnavailableError
 
 __all__ = ["RunSettings", "run_cases"]
@@ -214,6 +216,8 @@ class _Supervisor:
             worker.close(_FAREWELL if orderly else 0.0)
         for worker in (*self.running, *self.starting):
             worker.close()
+        with suppress(OSError):
+            sweep()  # the folder of a program that was ended with its worker
 
 
 def _mib(size: int) -> str:

@@ -10,8 +10,9 @@ import shlex
 import shutil
 from typing import ClassVar, Final
 
-from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome
+from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds
 from mluops_cli.implementations.exec import files, folder
+from mluops_cli.implementations.exec.given import Given
 from mluops_cli.implementations.exec.process import run_program
 from mluops_cli.implementations.exec.room import make_room, sweep
 from schemas.errors import InputError, UnavailableError
@@ -44,13 +45,19 @@ class Exec(Implementation):
         sweep()
 
     def call(self, call: Call) -> Outcome:
-        """Write what the program reads, run it, read what it wrote; Crashed where it ended by itself otherwise."""
+        """Write what the program reads, run it, read what it wrote; Crashed where it ended by itself otherwise.
+
+        OutOfBounds where it wrote to what it was to read, or more than an output; BadAnswer for what it tells.
+        """
         hidden = next((fault for fault in call.faults if fault.startswith(_HIDDEN)), None)
         if hidden is not None:
             raise CannotShow(f"exec: a program can't be shown the fault {hidden}")
         with make_room() as room:
             places = self.exchange.write(call, room)
+            given = Given(self.exchange.given(call, room))
             status = run_program([_filled(word, places) for word in self.command])
+            if changed := given.changed():
+                raise OutOfBounds(f"{changed} was changed")
             return self.exchange.read(call, room, status) if status == SUCCESS else Outcome(status)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,13 @@ def write(call: Call, room: Path) -> dict[str, str]:
                 tensor.ClearField("random_data")
         write_case(room / "case.pb", node, list(call.inputs.values()), [None] * len(node.output))
     return {"case": str(room / "case.pb"), "out": str(room / _OUT)}
+
+
+def given(call: Call, room: Path) -> Iterator[tuple[str, Path]]:
+    """What write() has written, all of which the program only reads: the case file and the raw files beside it."""
+    for path in room.rglob("[!.]*"):
+        if path.is_file():
+            yield "the case file", path
 
 
 def read(call: Call, room: Path, status: str) -> Outcome:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import accumulate
 from operator import mul
 from pathlib import Path
 from typing import Any, Final
 
-from mluops_cli.implementations.base import Array, Call, Outcome, OutOfBounds
+from mluops_cli.implementations.base import Array, BadAnswer, Call, Outcome, OutOfBounds
 from mluops_cli.implementations.memory import memory_of
+from mluops_cli.implementations.scalars import scalar_names
 from schemas.descriptor import Descriptor
 
+_LATENCY: Final = "latency_us"
+_WORKSPACE: Final = "workspace_bytes"
 _NULL: Final = "null"  # dtype and layout of a tensor whose descriptor is null
 _NO_FILE: Final = "-"
 
@@ -26,8 +31,15 @@ def write(call: Call, room: Path) -> dict[str, str]:
     return {"dir": str(room)}
 
 
+def given(call: Call, room: Path) -> Iterator[tuple[str, Path]]:
+    """The files that the program only reads, with what each is."""
+    for role, name, file, array in _tensors(call):
+        if role == "input" and array is not None:
+            yield f"input {name}", room / file
+
+
 def read(call: Call, room: Path, status: str) -> Outcome:
-    """Take the output files into the outputs; OutOfBounds where one has another size than it had."""
+    """Take the output files into the outputs; OutOfBounds where one has another size than it had, BadAnswer."""
     for role, name, file, array in _tensors(call):
         if role == "input" or array is None:
             continue
@@ -37,14 +49,9 @@ def read(call: Call, room: Path, status: str) -> Outcome:
             raise OutOfBounds(f"output {name}: its file has {size} bytes after the run, expected {memory.nbytes}")
         with open(room / file, "rb") as raw:
             raw.readinto(memory.data)
-    results = dict(_results(room / "results.txt"))
-    latency, workspace = results.pop("latency_us", None), results.pop("workspace_bytes", None)
-    return Outcome(
-        status,
-        latency,
-        None if workspace is None else int(workspace),
-        {name: int(value) for name, value in results.items()},
-    )
+    results = dict(_results(room / "results.txt", scalar_names(call.op)))
+    latency, workspace = results.pop(_LATENCY, None), results.pop(_WORKSPACE, None)
+    return Outcome(status, latency, workspace, results)
 
 
 def _tensors(call: Call) -> Iterator[tuple[str, str, str, Array | None]]:
@@ -86,12 +93,27 @@ def _dense(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(accumulate(reversed(dims[1:]), mul, initial=1))[::-1] if dims else ()
 
 
-def _results(path: Path) -> Iterator[tuple[str, float]]:
-    """What the program tells of its run: a name and a number per line; ValueError for anything else."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    for number, line in enumerate(filter(str.strip, lines), 1):
-        try:
-            name, value = line.split()
-            yield name, float(value)
-        except ValueError:
-            raise ValueError(f"results.txt line {number} is {line!r}, expected a name and a number") from None
+def _results(path: Path, scalars: tuple[str, ...] | None) -> Iterator[tuple[str, Any]]:
+    """What the program tells of its run: a name and a number per line; BadAnswer for anything else."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+    for number, line in enumerate(lines, 1):
+        if words := line.split():
+            try:
+                yield words[0], _value(words, scalars)
+            except ValueError as wrong:
+                raise BadAnswer(f"results.txt line {number} is {line[:80]!r}, expected {wrong}") from None
+
+
+def _value(words: list[str], scalars: tuple[str, ...] | None) -> float | int:
+    """The number behind a name; ValueError, with what was expected, where it isn't of the name's kind."""
+    name = words[0]
+    if scalars is not None and name not in (_LATENCY, _WORKSPACE, *scalars):
+        raise ValueError(f"only {', '.join((_LATENCY, _WORKSPACE, *scalars))}")
+    kind, called = (float, "number") if name == _LATENCY else (int, "whole number")
+    least, limit = (0.0, " of 0 or more") if name in (_LATENCY, _WORKSPACE) else (-math.inf, "")
+    with suppress(ValueError):
+        (text,) = words[1:]
+        value = kind(text)
+        if least <= value < math.inf:
+            return value
+    raise ValueError(f"a name and a {called}{limit}")

@@ -1,4 +1,4 @@
-"""A temporary folder per call. Those of killed workers are swept away by the next one: they are no longer locked."""
+"""A temporary folder per call. Those of killed workers are swept away by the next one, or when the run ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,17 @@ def make_room() -> Iterator[Path]:
 def sweep() -> None:
     """Remove the folders that nobody holds."""
     for room in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError), open(room / _LOCK) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if room.stat().st_uid == os.getuid():
+        with suppress(OSError):
+            if room.lstat().st_uid == os.getuid() and _unheld(room):
                 shutil.rmtree(room, ignore_errors=True)
+
+
+def _unheld(room: Path) -> bool:
+    try:
+        with open(room / _LOCK) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:  # it goes first of all that is removed: someone wrote into a room that was being removed
+        pass
+    except BlockingIOError:
+        return False
+    return True

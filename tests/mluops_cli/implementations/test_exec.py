@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
-from mluops_cli.implementations.base import Call, CannotShow, Crashed, OutOfBounds
+from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, OutOfBounds
 from mluops_cli.implementations.exec import Exec, room
 from mluops_cli.implementations.registry import implementation_named
 from schemas import proto
@@ -59,6 +59,17 @@ import os, subprocess, time
 started = subprocess.Popen(["sleep", "600"])
 open(NOTED, "w").write(f"{os.getpid()} {started.pid}")
 time.sleep(600)
+"""
+
+# A program that leaves another running in a session of its own, and says if it finds one that it left before.
+LEAVES = """
+import os, runpy, subprocess, sys
+for pid in open(NOTED).read().split() if os.path.exists(NOTED) else []:
+    if os.path.exists(f"/proc/{pid}"):
+        print("an earlier one runs")
+left = subprocess.Popen(["sleep", "600"], start_new_session=True, env={}, cwd=sys.argv[1])
+print(left.pid, file=open(NOTED, "a"))
+runpy.run_path(EXAMPLE, run_name="__main__")
 """
 
 
@@ -163,14 +174,57 @@ def test_an_output_called_like_an_input(script: Callable[[str], str], tmp_path: 
     ]
 
 
+def rulebook() -> Call:
+    """A call of an operator that has a scalar result, with nothing to read or write."""
+    return Call("get_indice_pairs", {}, {}, {}, {})
+
+
 def test_results_are_told(script: Callable[[str], str]) -> None:
-    text = "latency_us 12.5\\n\\nworkspace_bytes 64\\nnum_act_out 7\\n"
+    text = "latency_us 12.5\\n\\nworkspace_bytes\\t64\\nnum_act_out 7\\n"
     command = script(f"import sys; open(sys.argv[1] + '/results.txt', 'w').write('{text}')")
-    outcome = Exec(f"{command} {{dir}}").call(psamask())
+    outcome = Exec(f"{command} {{dir}}").call(rulebook())
     assert (outcome.latency_us, outcome.workspace_bytes, outcome.scalars) == (12.5, 64, {"num_act_out": 7})
-    command = script("import sys; open(sys.argv[1] + '/results.txt', 'w').write('latency_us fast')")
-    with pytest.raises(ValueError, match=r"results.txt line 1 is 'latency_us fast'"):
-        Exec(f"{command} {{dir}}").call(psamask())
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("latency_us fast", "a name and a number of 0 or more"),
+        ("latency_us -5", "a name and a number of 0 or more"),
+        ("latency_us nan", "a name and a number of 0 or more"),
+        ("latency_us inf", "a name and a number of 0 or more"),
+        ("latency_us", "a name and a number of 0 or more"),
+        ("latency_us 1 2", "a name and a number of 0 or more"),
+        ("workspace_bytes -1", "a name and a whole number of 0 or more"),
+        ("workspace_bytes 1e3", "a name and a whole number of 0 or more"),
+        ("num_act_out 3.7", "a name and a whole number"),
+        ("banana 3", "only latency_us, workspace_bytes, num_act_out"),
+        ("\\xff", "only latency_us, workspace_bytes, num_act_out"),
+    ],
+)
+def test_other_results_are_bad_answers(line: str, expected: str, script: Callable[[str], str]) -> None:
+    text = rf"b'latency_us 1\n\n{line}\n'"
+    command = script(f"import sys; open(sys.argv[1] + '/results.txt', 'wb').write({text})")
+    with pytest.raises(BadAnswer, match=rf"^results.txt line 3 is '.*', expected {expected}$"):
+        Exec(f"{command} {{dir}}").call(rulebook())
+
+
+def test_an_operator_without_contract_has_any_counts(script: Callable[[str], str]) -> None:
+    command = script("import sys; open(sys.argv[1] + '/results.txt', 'w').write('found -3')")
+    assert Exec(f"{command} {{dir}}").call(Call("some_op", {}, {}, {}, {})).scalars == {"found": -3}
+
+
+@pytest.mark.parametrize("end", ["0", "67"])
+@pytest.mark.parametrize("change", ["open(f, 'r+b').write(b'12345')", "open(f, 'ab').write(b'1')", "os.remove(f)"])
+def test_an_input_is_to_be_left_alone(change: str, end: str, script: Callable[[str], str], tmp_path: Path) -> None:
+    command = script(f"import os, sys; f = sys.argv[1] + sys.argv[2]; {change}; sys.exit({end})")
+    with pytest.raises(OutOfBounds, match=r"^input x was changed$"):
+        Exec(f"{command} {{dir}} /in0.bin").call(psamask())
+    call, x = psamask(), np.ones((1, 2, 3, 9), np.float32)
+    call = Call(call.op, {"x": x}, call.outputs, {}, call.descriptors, file=write_psamask(tmp_path, "case"))
+    with pytest.raises(OutOfBounds, match=r"^the case file was changed$"):
+        Exec(f"{command} {{case}} '' {{out}}").call(call)
+    assert not rooms()
 
 
 def test_an_output_of_another_size_fails(script: Callable[[str], str]) -> None:
@@ -204,6 +258,7 @@ def test_exit_codes_are_statuses(code: int, status: str, script: Callable[[str],
     [
         ("raise SystemExit(1)", "ended with exit code 1: expected 0 or 64"),
         ("raise SystemExit(73)", "ended with exit code 73"),
+        ("raise SystemExit(255)", r"ended with exit code 255: expected 0 or 64"),
         ("raise SystemExit(139)", r"exit code 139, signal 11 \(SIGSEGV\) of what it ran"),
         ("import os; os.abort()", r"died of signal 6 \(SIGABRT\)"),
         ("import os; os.kill(os.getpid(), 11)", r"died of signal 11 \(SIGSEGV\)"),
@@ -241,7 +296,6 @@ def test_a_timeout_ends_all_it_started_and_its_folder_goes(
     while any(map(running, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(running, pids))
-    Exec("true {dir}")  # the next one to be made sweeps
     assert not rooms()
 
 
@@ -256,6 +310,27 @@ def test_sweeping_leaves_alone_what_is_in_use() -> None:
     with room.make_room() as used:
         room.sweep()
         assert used.is_dir()
+    assert not rooms()
+
+
+def test_a_room_that_someone_wrote_into_while_it_was_removed_is_swept() -> None:
+    left = Path(tempfile.gettempdir()) / "mluops-exec-left"
+    (left / "deep").mkdir(parents=True)
+    room.sweep()
+    assert not rooms()
+
+
+def test_what_a_program_left_running_ends_with_the_call(
+    script: Callable[[str], str], run: Callable[..., Any], tmp_path: Path
+) -> None:
+    for number in range(2):
+        write_psamask(tmp_path / "cases", f"case{number}")
+    noted = tmp_path / "pids"
+    command = script(f"NOTED, EXAMPLE = {str(noted)!r}, {str(EXAMPLE)!r}{LEAVES}")
+    ran = run(tmp_path / "cases", "--impl", f"exec:{command} {{dir}}", "-j", "1")
+    assert set(ran.statuses.values()) == {"pass"}
+    assert len(noted.read_text().split()) == 2
+    assert "an earlier one runs" not in "".join(record["printed"] for record in ran.records.values())
     assert not rooms()
 
 
