@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import inspect
 import operator as operators_of_python
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
@@ -59,10 +59,10 @@ class CallableKernel:
             call = replace(call, params={**call.params, "workspace": None if room is None else room.bytes})
         arguments, keywords = _arguments(call, self.keywords)
         self.synchronize()  # so that nothing of before counts
-        start = time.perf_counter()
+        start = perf_counter()
         answer = self.target(*arguments, **keywords)
         self.synchronize()
-        latency = (time.perf_counter() - start) * 1e6
+        latency = (perf_counter() - start) * 1e6
         if room is not None and (damage := room.damage()):
             raise OutOfBounds(f"workspace: {damage}")
         status, scalars = _answer(answer, call.op)
