@@ -1,30 +1,28 @@
-"""Output buffers: pre-filled with a sentinel the operator can't produce, guarded, looked at after every call."""
+"""Output buffers: pre-filled with what the operator can't produce, guarded, looked at after every call."""
 
 from __future__ import annotations
 
 import mmap
-from typing import Any, Final
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 import xxhash
 
+from mluops_cli.execution.sentinel import fill, sentinels
 from mluops_cli.implementations.memory import Guarded
-from schemas.dtypes import DTYPES, DType
+from schemas.dtypes import DType
 from schemas.tensors import span
 from schemas.values import part_dtype, shaped
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK: Final = 1 << 16  # elements compared at once when a sentinel is looked for in a baseline
-_CANDIDATES: Final = 8
-
 
 class OutputBuffer:
     """The memory of one output: an array of the tensor's shape and strides for the implementation to write into.
 
-    baseline (None where nothing is compared) is what the sentinel has to differ from. fill is the value that the
-    contract says the caller sets instead of a sentinel.
+    baseline (None where nothing is compared) is what the sentinels have to differ from. initial is the value that the
+    contract says the caller sets instead. sentinels are the values (of parts, where complex) it is filled with, None
+    where each element starts as something of its own.
     """
 
     def __init__(
@@ -33,32 +31,28 @@ class OutputBuffer:
         shape: tuple[int, ...],
         strides: tuple[int, ...] | None,
         baseline: Array | None,
-        fill: int | None,
+        initial: int | None,
     ) -> None:
         part, per_element = part_dtype(dtype)
         assert part.storage is not None
         count = span(shape, strides) * per_element
         self._memory = Guarded(count * part.storage.itemsize)
-        self._flat = self._memory.bytes.view(part.storage)
+        entry = np.empty(0, part.storage).real.dtype
+        self._flat = self._memory.bytes.view(entry)
         self._baseline = baseline
-        self._fill = fill
-        self.sentinel: Any = None  # the value, or None where it differs from element to element
+        known = initial is not None
+        values = np.array([initial], entry) if known else sentinels(entry, baseline)
+        # With one sentinel alone, repeats would be alike.
+        self.sentinels: Array | None = values if known or len(values) > 1 else None
         self.array: Array = shaped(self._flat, dtype, shape, strides)
 
     def prepare(self, repeat: int) -> None:
-        """Fill it for a call, each repeat (from 0) with another value."""
+        """Fill it for a call, each repeat (from 0) with other values."""
         self._memory.restore()
-        if self._fill is not None:
-            self.sentinel = self._fill
-            self._flat[...] = self._fill
+        if self.sentinels is not None:
+            fill(self._flat, self.sentinels, repeat)
             return
-        for value in sentinels(self._flat.dtype, repeat):
-            if self._baseline is None or not _holds(self._baseline, value):
-                self.sentinel = value
-                self._flat[...] = value
-                return
-        # Every candidate occurs (bool, 8 bits): each element starts as something else than it should become.
-        self.sentinel = None
+        # Too many values occur (bool, 8 bits): each element starts as something else than it should become.
         assert self._baseline is not None
         raw = self._flat.view(np.uint8)
         raw[...] = 0
@@ -69,25 +63,6 @@ class OutputBuffer:
     def damage(self) -> str | None:
         """What was written outside of it, None where nothing was."""
         return self._memory.damage()
-
-
-def sentinels(storage: np.dtype[Any], repeat: int) -> list[Any]:
-    """Values of a dtype that operators hardly produce, in an order that begins elsewhere for every repeat."""
-    kind = "f" if storage in _MLDTYPES else storage.kind
-    if kind == "b":
-        values: list[Any] = [np.False_, np.True_]
-    elif kind in "fc":
-        # Large enough for any tolerance to notice, small enough for sums not to overflow.
-        narrow = storage.itemsize <= 2 and storage != _BFLOAT16
-        finfo: Any = ml_dtypes.finfo
-        high = float(finfo(storage).max) if narrow else 1e30
-        values = [storage.type(-high * 0.8 ** (i + 1)) for i in range(_CANDIDATES)]
-    else:
-        info = np.iinfo(storage)
-        step = max(1, (int(info.max) - int(info.min)) // 251)
-        values = [storage.type(int(info.min) + step * (3 + 5 * i)) for i in range(_CANDIDATES)]
-    turn = repeat % len(values)
-    return values[turn:] + values[:turn]
 
 
 def digest(array: Array) -> int:
@@ -104,14 +79,3 @@ def is_mapped(array: Array) -> bool:
             return False
         base = base.base
     return isinstance(base.obj if isinstance(base, memoryview) else base, mmap.mmap)
-
-
-def _holds(array: Array, value: Any) -> bool:
-    flat = np.ascontiguousarray(array).reshape(-1).view(value.dtype)
-    return any(bool((flat[at : at + _BLOCK] == value).any()) for at in range(0, flat.size, _BLOCK))
-
-
-_BFLOAT16: Final = np.dtype(ml_dtypes.bfloat16)
-_MLDTYPES: Final = frozenset(
-    dtype.storage for dtype in DTYPES.values() if dtype.storage is not None and dtype.storage.kind == "V"
-)

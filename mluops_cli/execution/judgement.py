@@ -42,7 +42,7 @@ def judge_outputs(
                 item.output,
                 item.criteria,
                 loose_nan=options.loose_nan,
-                sentinel=buffers[item.name].sentinel,
+                sentinels=buffers[item.name].sentinels,
                 alternatives=_other_modes(bound, inputs, item),
             )
         except Exception as raised:  # the output is wrong all the same

@@ -83,7 +83,7 @@ def _specimens(prepared: Prepared) -> Iterator[tuple[str, tuple[Specimen, Eye]]]
             places, counts = _defined_places(number, baseline.shape[-1]), defined_pairs(number, baseline.shape[-1])
         buffer = prepared.outputs[name]
         exact = all(criterion.threshold == 0 for criterion in criteria)
-        specimen = Specimen(baseline, buffer.array, buffer.sentinel, exact, *places)
+        specimen = Specimen(baseline, buffer.array, buffer.sentinels, exact, *places)
         yield name, (specimen, Eye(baseline, criteria, prepared.bound.outputs[name].dtype.name, counts))
 
 

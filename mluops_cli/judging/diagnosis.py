@@ -92,14 +92,14 @@ def diagnose(
     criteria: Sequence[Criterion],
     *,
     loose_nan: bool = False,
-    sentinel: Any = None,
+    sentinels: Array | None = None,
     alternatives: Mapping[str, Callable[[], Array]] | None = None,
 ) -> Diagnosis | None:
     """Diagnoses a failing output; None where shapes or dtypes differ, nothing differs, or there are no elements.
 
     An element is wrong where its error exceeds the widest relative threshold times (its own magnitude + the typical
     one of the output), at threshold 0 where it is unequal at all; where that finds nothing, every unequal one is.
-    alternatives: baselines of the operator's other modes, by name, made only when they are tried.
+    sentinels and alternatives are those of Probe.
     """
     if baseline.shape != output.shape or baseline.dtype != output.dtype or not baseline.size:
         return None
@@ -109,7 +109,7 @@ def diagnose(
         judge = _Wrong(baseline, *room, loose_nan)
         found = _collect(baseline, output, judge)
         if found.wrong:
-            return _describe(baseline, output, found, judge, sentinel, alternatives)
+            return _describe(baseline, output, found, judge, sentinels, alternatives)
     return None
 
 
@@ -198,12 +198,12 @@ def _describe(
     output: Array,
     found: _Found,
     judge: _Wrong,
-    sentinel: Any,
+    sentinels: Array | None,
     alternatives: Mapping[str, Callable[[], Array]] | None,
 ) -> Diagnosis:
     picked = found.at[np.linspace(0, len(found.at) - 1, min(PROBED, len(found.at))).astype(np.int64)]
     expected, got = (np.asarray(flat(array)[picked]) for array in (baseline, output))
-    patterns = recognise(Probe(baseline, picked, expected, got, judge, sentinel, alternatives))
+    patterns = recognise(Probe(baseline, picked, expected, got, judge, sentinels, alternatives))
     bins = (found.at * BINS) // baseline.size
     density = np.rint(np.bincount(bins, found.weight, BINS)).astype(np.int64)
 

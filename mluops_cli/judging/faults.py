@@ -23,13 +23,13 @@ class NotPlanted(Exception):  # noqa: N818  an answer, not an error
 class Specimen:
     """An output and its baseline, equal to begin with, of one shape and dtype.
 
-    sentinel is what the output held before the call, None where each element held its own; exact: the smallest
-    difference counts. first, middle and last are flat elements that the contract defines.
+    sentinels are the values (of parts, where complex) that the output was filled with, None where each element held its
+    own; exact: the smallest difference counts. first, middle and last are flat elements that the contract defines.
     """
 
     baseline: Array
     output: Array
-    sentinel: Any
+    sentinels: Array | None
     exact: bool
     first: int
     middle: int
@@ -96,9 +96,10 @@ def _tile_zeroed(it: Specimen) -> Ranges:
 
 def _stale(it: Specimen) -> Ranges:
     start, stop = it.tile
-    if it.sentinel is not None:
-        return [it.put(start, stop, it.sentinel)]
     values = it.get(start, stop)
+    if it.sentinels is not None:
+        left = np.resize(it.sentinels, values.nbytes // it.sentinels.itemsize).view(values.dtype)
+        return [it.put(start, stop, left)]
     flipped = ~values if it.kind == "b" else (values.view(np.uint8) ^ 0x5A).view(values.dtype)
     return [it.put(start, stop, flipped)]
 

@@ -22,8 +22,9 @@ SHIFTS: Final = (1, -1, 2, -2, 3, -3)
 class Probe:
     """A sample of wrong elements: flat positions (ascending), values, and whether another value would be right.
 
-    wrong(expected, found) tells where values are out of tolerance; sentinel is what the buffer held before the call,
-    None where unknown; alternatives are whole baselines of other modes by name, made on demand.
+    wrong(expected, found) tells where values are out of tolerance; sentinels are the values (of parts, where complex)
+    that the buffer was filled with, None where unknown; alternatives are whole baselines of other modes by name, made
+    on demand.
     """
 
     baseline: Array
@@ -31,7 +32,7 @@ class Probe:
     expected: Array
     found: Array
     wrong: Callable[[Array, Array], Array]
-    sentinel: Any = None
+    sentinels: Array | None = None
     alternatives: Mapping[str, Callable[[], Array]] | None = None
 
     @property
@@ -81,9 +82,9 @@ def recognise(probe: Probe) -> list[Pattern]:
 
 def _fills(probe: Probe) -> Iterator[Pattern]:
     found, expected = probe.found, probe.expected
-    if probe.sentinel is not None and found.dtype.kind != "b":  # either bool may have been written
-        sentinel = np.asarray(probe.sentinel).astype(found.dtype)
-        if np.all((found == sentinel) | ((found != found) & (sentinel != sentinel))):
+    if probe.sentinels is not None and found.dtype.kind != "b":  # either bool may have been written
+        bits = f"u{probe.sentinels.itemsize}"  # an ordinary NaN isn't ours
+        if np.isin(found.view(bits), probe.sentinels.view(bits)).all():
             yield Pattern("sentinel", "never written: the buffer still holds what it was filled with")
             return
     if np.all(found == 0):

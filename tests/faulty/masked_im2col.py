@@ -97,9 +97,13 @@ class _Im2col:
             taps = np.where(np.isnan(taps), np.zeros((), taps.dtype), taps)
         if fault == "subnormals_flushed":
             taps = np.where(np.abs(taps) < np.finfo(taps.dtype).tiny, np.zeros((), taps.dtype), taps)
+        stale = data_col.reshape(taps.shape)
         if fault == "no_zero_fill":
-            stale = data_col.reshape(taps.shape)
             result = np.where(inside, taps, stale)
+        elif fault == "zero_by_multiplying_the_output":
+            result = np.where(inside, taps, stale * stale.dtype.type(0))
+        elif fault == "max_with_stale":
+            result = np.where(inside, taps, np.fmax(stale, 0))  # as fmaxf in C: NaN loses
         elif fault == "zero_by_multiplication":  # NaN outside the feature leaks into the fill
             with np.errstate(invalid="ignore"):
                 result = taps * inside.astype(taps.dtype)
@@ -136,6 +140,8 @@ REASONS = {
     "nan_dropped": "NaN",
     "zero_by_multiplication": "NaN",
     "no_zero_fill": "diff3",
+    "zero_by_multiplying_the_output": "NaN",
+    "max_with_stale": "diff3",
     "writes_nothing": "diff3",
     "kernel_axes_swapped": "diff3",
     "channels_last": "diff3",

@@ -88,7 +88,11 @@ def _psamask(op, inputs, outputs, params, descriptors, handle, fault=""):
         given = np.broadcast_to(given[:1], given.shape)
 
     batches = N - 1 if fault == "last_batch_lost" and N > 1 else N
-    if fault != "no_zero_fill":
+    if fault == "zero_by_multiplying_the_output":
+        computed *= np.float32(0)
+    elif fault == "max_with_stale":
+        np.fmax(computed, 0, out=computed)  # as fmaxf in C: NaN loses
+    elif fault != "no_zero_fill":
         computed[:] = 0
     if op == "psamask_forward":
         computed[:batches, row, column, channel] = given[:batches, h, w, cell]
@@ -122,6 +126,8 @@ REASONS = {
     "last_batch_lost": "diff3",
     "channel_tail_lost": "diff3",
     "no_zero_fill": "diff3",
+    "zero_by_multiplying_the_output": "NaN",
+    "max_with_stale": "diff3",
     "writes_nothing": "diff3",
     "accepts_null_handle": "got",
     "accepts_any_layout": "got",

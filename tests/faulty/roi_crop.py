@@ -112,7 +112,11 @@ def _roi_crop(op, inputs, outputs, params, descriptors, handle, fault=""):
                 bins[-1] = 0
         else:
             gradient = np.where(np.isnan(bins), np.float32(0), bins) if fault == "nan_dropped" else bins
-            if fault != "no_zero_fill":
+            if fault == "zero_by_multiplying_the_output":
+                image *= np.float32(0)
+            elif fault == "max_with_stale":
+                np.fmax(image, 0, out=image)  # as fmaxf in C: NaN loses
+            elif fault != "no_zero_fill":
                 image[:] = 0
             for n, y, x, weight, read in corners:
                 if fault == "last_bin_lost":
@@ -154,6 +158,8 @@ REASONS = {
     "channel_tail_lost": ("diff1", _BOTH),
     "bins_outside_not_stored": ("diff1", _FORWARD),
     "no_zero_fill": ("diff1", _BACKWARD),
+    "zero_by_multiplying_the_output": ("NaN", _BACKWARD),
+    "max_with_stale": ("diff1", _BACKWARD),
     "adds_lost": ("diff1", _BACKWARD),
     "writes_nothing": ("diff1", _BOTH),
     "accepts_any_layout": ("got", _BOTH),

@@ -71,7 +71,11 @@ def _pool(op, inputs, outputs, params, descriptors, handle, fault=""):
         parts = np.where(np.isnan(parts), np.float32(0), parts)
     if fault == "features_of_batch_0":
         parts = features[0, n]
-    if fault != "no_zero_fill":
+    if fault == "zero_by_multiplying_the_output":
+        output *= np.float32(0)
+    elif fault == "max_with_stale":
+        np.fmax(output, 0, out=output)  # as fmaxf in C: NaN loses
+    elif fault != "no_zero_fill":
         output[:] = 0
     with np.errstate(invalid="ignore"):
         if fault == "duplicates_lost":
@@ -113,6 +117,8 @@ REASONS = {
     "features_of_batch_0": "diff1",
     "nan_dropped": "NaN",
     "no_zero_fill": "diff1",
+    "zero_by_multiplying_the_output": "NaN",
+    "max_with_stale": "diff1",
     "duplicates_lost": "diff1",
     "mean_instead_of_sum": "diff1",
     "channel_tail_lost": "diff1",

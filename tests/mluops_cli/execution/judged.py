@@ -94,8 +94,7 @@ def flattens(op, inputs, outputs, params):
 
 
 def notes_sentinels(op, inputs, outputs, params):
-    NOTED.append(tuple(array.reshape(-1)[0] for array in outputs.values()))
-    assert all((array == array.reshape(-1)[0]).all() for array in outputs.values())
+    NOTED.append([array.copy() for array in outputs.values()])
     baseline(op, inputs, outputs, params)
 
 

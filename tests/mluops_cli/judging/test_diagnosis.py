@@ -95,7 +95,7 @@ def test_what_the_reason_told_is_not_told_again():
 
 def test_a_bool_says_nothing_of_having_been_written():
     """Whatever a bool buffer is filled with, a kernel may have written it."""
-    diagnosis = found(np.array([False] * 6), np.array([True] * 6), sentinel=np.True_)
+    diagnosis = found(np.array([False] * 6), np.array([True] * 6), sentinels=np.array([True]))
     assert words(diagnosis) == ["no_zero_fill"]
 
 
@@ -103,7 +103,7 @@ def test_a_bool_says_nothing_of_having_been_written():
 def test_planted_faults_are_named(fault):
     b = data(4, 40, 64)
     m, word, places, first = planted(fault, b)
-    diagnosis = found(b, m, sentinel=-777)
+    diagnosis = found(b, m, sentinels=np.array([-777, 5], b.dtype))
     assert words(diagnosis) == ([word] if word else [])
     assert regions(diagnosis) == places
     assert diagnosis.first[0].at == first

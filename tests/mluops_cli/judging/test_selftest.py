@@ -34,7 +34,8 @@ def baseline(dtype="float", shape=(6, 5, 8), seed=0):
 
 def specimen(b, output=None, exact=True):
     output = b.copy() if output is None else output
-    return Specimen(b, output, b.dtype.type(-99) if b.dtype.kind in "fi" else None, exact, 0, b.size // 2, b.size - 1)
+    left = np.array([-99], b.dtype) if b.dtype.kind in "fi" else None
+    return Specimen(b, output, left, exact, 0, b.size // 2, b.size - 1)
 
 
 def planted(fault, b, **options):

@@ -1,0 +1,89 @@
+"""What an output is filled with before a call: values that its operator can't produce, several kinds side by side.
+
+An operator that reads what it should only write shows in one call, however it reads: NaN survives `out *= 0` (BLAS with
+beta = 0), a huge number survives max(out, 0) in C, where NaN loses, and its negative min(out, 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from schemas.dtypes import DTYPES
+
+Array = np.ndarray[Any, Any]
+
+_BLOCK: Final = 1 << 16  # elements of a baseline looked at at once
+_CANDIDATES: Final = 8
+_TILE: Final = 16381  # elements; a prime, so that the tiles of no row, column or stride of an output coincide
+# Which of the values (one to four: 12) an element of a tile takes, at random, so that a few elements meet all of them.
+_ORDER: Final = np.random.default_rng(0).integers(0, 12, _TILE)
+
+
+def sentinels(storage: np.dtype[Any], baseline: Array | None) -> Array:
+    """Values of a dtype that are hardly produced and that the baseline lacks; different bits, perhaps none at all."""
+    if storage.kind == "b":
+        return np.array([value for value in (False, True) if not _holds(baseline, np.bool_(value))], np.bool_)
+    high, low = (islice((value for value in each if not _holds(baseline, value)), 1) for each in _extremes(storage))
+    if storage in _FLOATS and _finite(baseline, storage):  # to the judge all NaN are alike, to its loose mode Inf too
+        nan, other_nan = _odd_nans(storage)
+        return np.array([nan, *high, other_nan, *low], storage)
+    return np.array([*high, *low], storage)
+
+
+def fill(memory: Array, values: Array, repeat: int) -> None:
+    """Fill flat memory of the values' dtype; in each repeat (from 0) an element takes another value than before."""
+    memory, tile = _bits(memory, values.dtype), _bits(values, values.dtype)[(_ORDER + repeat) % len(values)]
+    whole = memory.size - memory.size % _TILE
+    memory[:whole].reshape(-1, _TILE)[...] = tile
+    memory[whole:] = tile[: memory.size - whole]
+
+
+def _extremes(storage: np.dtype[Any]) -> tuple[Iterator[Any], Iterator[Any]]:
+    """Huge values, and those at the other end."""
+    if storage in _FLOATS:
+        # Large enough for any tolerance to notice, small enough for sums not to overflow.
+        narrow = storage.itemsize <= 2 and storage != _BFLOAT16
+        finfo: Any = ml_dtypes.finfo
+        top = float(finfo(storage).max) if narrow else 1e30
+        sizes = [top * 0.8 ** (i + 1) for i in range(_CANDIDATES)]
+        return (storage.type(size) for size in sizes), (storage.type(-size) for size in sizes)
+    info = np.iinfo(storage)
+    step = max(1, (int(info.max) - int(info.min)) // 251)
+    steps = [step * (3 + 5 * i) for i in range(_CANDIDATES)]
+    return (storage.type(info.max - each) for each in steps), (storage.type(info.min + each) for each in steps)
+
+
+def _odd_nans(storage: np.dtype[Any]) -> Array:
+    """NaN of both signs whose lowest bit is set, which a computation hardly makes."""
+    nans = np.array([np.nan, -np.nan]).astype(storage)
+    _bits(nans, storage)[...] |= 1
+    return nans
+
+
+def _finite(array: Array | None, storage: np.dtype[Any]) -> bool:
+    (exponent,) = _bits(np.array([np.inf]).astype(storage), storage)
+    return array is None or not any((block & exponent).max() == exponent for block in _blocks(array, storage))
+
+
+def _holds(array: Array | None, value: Any) -> bool:
+    (bits,) = _bits(np.array([value]), value.dtype)
+    return array is not None and any((block == bits).any() for block in _blocks(array, value.dtype))
+
+
+def _blocks(array: Array, storage: np.dtype[Any]) -> Iterator[Array]:
+    flat = _bits(array, storage)
+    return (flat[at : at + _BLOCK] for at in range(0, flat.size, _BLOCK))
+
+
+def _bits(array: Array, storage: np.dtype[Any]) -> Array:
+    """Its entries (parts, of complex numbers) as unsigned integers: half is slow to compare otherwise."""
+    return np.ascontiguousarray(array).reshape(-1).view(f"u{storage.itemsize}")
+
+
+_BFLOAT16: Final = np.dtype(ml_dtypes.bfloat16)
+_FLOATS: Final = frozenset(dtype.storage for dtype in DTYPES.values() if dtype.is_float)
