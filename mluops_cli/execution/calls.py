@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from generators.binding import Bound
 from mluops_cli.execution.buffers import Array, OutputBuffer, digest
-from mluops_cli.execution.float_mode import MODE
+from mluops_cli.execution.float_mode import MODE, require_subnormals
 from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge_outputs
 from mluops_cli.execution.raised import describe
 from mluops_cli.execution.settings import Judging
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, Implementation, Outcome, OutOfBounds
 from mluops_cli.judging.verdict import Verdict, judge_status
+from schemas.errors import MluopsError
 from schemas.status import SUCCESS
 
 Result = dict[str, Any]
 GOES_ON: Final = ("pass", "empty", "mistrusted")
+_SMALL: Final = 1 << 20  # bytes of an output that is watched while it is judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +110,27 @@ class Calls:
             return failed(reason)
         bits = tuple(digest(buffer.array) for buffer in prepared.outputs.values()) if self.many else ()
         if not self.many or bits not in self._verdicts:
+            before = self._small_outputs()
             inputs = prepared.call.inputs
             judged = judge_outputs(prepared.bound, inputs, prepared.baseline, prepared.outputs, self.judging)
+            if disturbance := self._disturbance(before):
+                return disturbance | {"retire": True}
             self._verdicts[bits] = judged
         return dict(self._verdicts[bits])
+
+    def _small_outputs(self) -> dict[str, int]:
+        """Digests of the outputs that cost next to nothing to look at twice."""
+        buffers = self.prepared.outputs.items()
+        return {name: digest(buffer.array) for name, buffer in buffers if buffer.array.nbytes <= _SMALL}
+
+    def _disturbance(self, before: Mapping[str, int]) -> Result | None:
+        """What the implementation left running that meddled with the judging."""
+        try:
+            require_subnormals()
+        except MluopsError as wrong:
+            return error("implementation", f"set another floating-point mode while the outputs were judged: {wrong}")
+        written = [name for name, now in self._small_outputs().items() if now != before[name]]
+        return failed(f"{written[0]} is still being written after the call returned") if written else None
 
     @property
     def succeeded(self) -> bool:

@@ -5,11 +5,17 @@ from __future__ import annotations
 import ctypes
 import platform
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from mluops_cli.execution import calls
+from mluops_cli.execution.case_run import run_case
 from mluops_cli.execution.float_mode import FloatMode, require_subnormals
+from mluops_cli.execution.judgement import judge_outputs
+from mluops_cli.execution.settings import WorkerSettings
+from mluops_cli.implementations.python import Python
 from schemas.casefile import write_case
 from schemas.errors import MluopsError
 from tests.mluops_cli.conftest import Cli
@@ -85,6 +91,23 @@ def test_the_verdict_is_the_same(name: str, code: int, case: Path, cli: Cli) -> 
     ran = cli("run", case, "--impl", f"python:{kernel}:{name}", "--repeat", "3", "--out", case.with_name("out"))
     assert ran.code == code, ran.out
     assert ("1 of 4096 elements differ" in ran.out) == (name == "wrong")
+
+
+def test_a_mode_that_is_set_while_judging_is_no_pass(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a signal handler or a callback of the garbage collector can."""
+
+    def interrupted(*arguments: Any) -> Any:
+        judged = judge_outputs(*arguments)
+        flush_subnormals()
+        return judged
+
+    monkeypatch.setattr(calls, "judge_outputs", interrupted)
+    kernel = case.with_name("kernel.py")
+    kernel.write_text("import numpy as np\n" + KERNEL)
+    with FloatMode().theirs():  # and ours again for the tests after this one
+        result = run_case({"file": str(case), "noted": None}, Python(f"{kernel}:right"), WorkerSettings("python"))
+    assert (result["status"], result["blame"], result["retire"]) == ("error", "implementation", True)
+    assert result["reason"].startswith("set another floating-point mode while the outputs were judged")
 
 
 def test_each_side_finds_its_mode_again() -> None:

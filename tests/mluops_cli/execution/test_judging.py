@@ -10,8 +10,9 @@ import pytest
 
 from generators.binding import bind
 from generators.operator import operators
+from mluops_cli.execution import calls
 from mluops_cli.execution.case_run import prepare, run_case
-from mluops_cli.execution.judgement import judge, outputs_under_test
+from mluops_cli.execution.judgement import judge, judge_outputs, outputs_under_test
 from mluops_cli.execution.settings import Judging, WorkerSettings
 from mluops_cli.implementations.python import Python
 from schemas.casefile import read_case, write_case
@@ -202,6 +203,21 @@ def test_what_is_judged_has_the_shape_and_dtype_that_was_asked_for(name: str, st
     assert [result_of(path, name, repeat=repeat)["status"] for repeat in (1, 2)] == [status] * 2
 
 
+def test_an_output_that_changes_while_it_is_judged_is_no_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a thread of the implementation can change it."""
+
+    def interrupted(*arguments: Any) -> Any:
+        judged = judge_outputs(*arguments)
+        buffers = arguments[3]
+        buffers["out1"].array[2, 3] += 1
+        return judged
+
+    monkeypatch.setattr(calls, "judge_outputs", interrupted)
+    result = result_of(write_alien(tmp_path / "case.pb", values(40), values(3, 5)), "baseline")
+    assert (result["status"], result["reason"]) == ("fail", "out1 is still being written after the call returned")
+    assert result["retire"]
+
+
 # -- sentinels and repeats -----------------------------------------------------------------------------------
 
 
@@ -210,10 +226,10 @@ def test_sentinels_are_none_of_the_baseline_and_another_in_each_repeat(tmp_path:
     result = result_of(path, "notes_sentinels", repeat=3)
     assert result["status"] == "mistrusted"  # the second output is constant
     noted = Python(f"{PLUGIN}:notes_sentinels").kernel.target.__globals__["NOTED"]
-    held = [(float(first), float(second)) for first, second in noted[-3:]]
-    assert len({first for first, _ in held}) == len({second for _, second in held}) == 3
-    assert not {first for first, _ in held} & set(values(40).tolist())
-    assert -1.0 not in {second for _, second in held}
+    for repeats, baseline in zip(zip(*noted[-3:], strict=True), (values(40), np.full(20, -1)), strict=True):
+        first, second, third = (each.view(np.uint32) for each in repeats)
+        assert ((first != second) & (second != third)).all()
+        assert not any((each == baseline).any() for each in repeats)
 
 
 def test_repeats_say_whether_they_are_bit_identical(tmp_path: Path) -> None:
