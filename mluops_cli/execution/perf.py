@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic  # by itself: an implementation may put another into the module
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from mluops_cli.implementations.base import Implementation
 
 STEADY: Final = 0.02  # relative error of the median from which on more runs aren't worth it
 LEAST: Final = 10  # runs before that is asked
+MOST: Final = 100_000  # runs, whatever the clocks say
 PATIENCE: Final = 10  # times min_time: what the runs of a case may take in all, with judging
 _WARM_UP: Final = 2  # calls after the first that aren't timed
 _NORMAL_95: Final = 1.96
@@ -72,7 +73,7 @@ class Meter:
 
         The verdict is that of the last run: the first that is wrong ends the measurement.
         """
-        start = time.monotonic()
+        start = monotonic()
         result = judged
         if calls.latencies[-1] < self.settings.min_time * 1e6 / PATIENCE:
             for _ in range(_WARM_UP):
@@ -83,7 +84,7 @@ class Meter:
         while result["status"] in GOES_ON:
             result = calls.once(self._ready(calls))
             times = calls.latencies[first:]
-            if result["status"] in GOES_ON and self._done(times, time.monotonic() - start):
+            if result["status"] in GOES_ON and self._done(times, monotonic() - start):
                 return result | self._figures(calls, times, first, result)
         return result
 
@@ -106,7 +107,7 @@ class Meter:
     def _done(self, times: Sequence[float], elapsed: float) -> bool:
         if self.settings.runs is not None:
             return len(times) >= self.settings.runs
-        if elapsed >= PATIENCE * self.settings.min_time:
+        if elapsed >= PATIENCE * self.settings.min_time or len(times) >= MOST:
             return True
         enough = len(times) >= LEAST and sum(times) >= self.settings.min_time * 1e6
         return enough and sample_of(times).error <= STEADY

@@ -306,6 +306,11 @@ def slow(op, inputs, outputs, params):
     right(op, inputs, outputs, params)
 
 
+def stops_clocks(op, inputs, outputs, params):
+    time.perf_counter = time.monotonic = lambda: 0.0
+    right(op, inputs, outputs, params)
+
+
 def brisk(op, inputs, outputs, params):
     time.sleep(0.01)
     right(op, inputs, outputs, params)

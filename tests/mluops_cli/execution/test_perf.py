@@ -11,8 +11,9 @@ from generators.operator import operator_named
 from mluops_cli.execution import peaks as peaks_module
 from mluops_cli.execution.efficiency import Efficiency, Work, efficiency_of, shortfall
 from mluops_cli.execution.peaks import Peaks, device_peaks, measured_peaks, peaks_for
-from mluops_cli.execution.perf import sample_of
+from mluops_cli.execution.perf import MOST, Meter, sample_of
 from mluops_cli.execution.settings import PerfSettings
+from mluops_cli.implementations.python import Python
 from schemas import proto
 from schemas.casefile import read_case
 from schemas.errors import InputError
@@ -159,6 +160,20 @@ def test_timed_runs_are_judged(tmp_path: Path, run: Any) -> None:
     (record,) = ran.records.values()
     assert record["status"] == "fail"
     assert record["reason"].startswith("repeat 2, after right ones: y: diff3")
+
+
+def test_stopped_clocks_of_the_time_module_stop_no_measurement(tmp_path: Path, run: Any) -> None:
+    path = write_psamask(tmp_path / "cases", "one")
+    ran = run(path, "--impl", f"python:{PLUGIN}:stops_clocks", "--perf", "--timeout", "10", *PEAKS)
+    (record,) = ran.records.values()
+    assert record["status"] == "pass"
+    assert record["latency_us"] > 0
+
+
+def test_there_is_a_most_of_runs_whatever_clocks_say() -> None:
+    meter = Meter(PerfSettings(bandwidth=1.0, ops=1.0, cache="warm"), Python(f"{PLUGIN}:right"))
+    assert not meter._done([0.0] * (MOST - 1), 0.0)
+    assert meter._done([0.0] * MOST, 0.0)
 
 
 def test_the_gate_and_an_error_of_measurement(tmp_path: Path, run: Any) -> None:
