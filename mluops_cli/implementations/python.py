@@ -9,7 +9,7 @@ f.synchronize()                                                  waits for work 
 from __future__ import annotations
 
 import inspect
-import operator as operators_of_python
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contract import Violation
-from generators.operator import operators
 from mluops_cli.implementations.base import Array, BadAnswer, Call, CannotShow, Implementation, Outcome, OutOfBounds
 from mluops_cli.implementations.loading import load_error, load_object
 from mluops_cli.implementations.memory import Guarded, workspace
+from mluops_cli.implementations.scalars import scalar_names
 from mluops_cli.implementations.violations import violations
 from schemas.errors import InputError
 from schemas.status import SUCCESS, status_name
@@ -171,18 +171,12 @@ def _answer(answer: Any, op: str) -> tuple[str, dict[str, int]]:
     """Status and scalars of what a callable returned; BadAnswer for anything else."""
     if not isinstance(answer, Mapping):
         return _status(answer), {}
-    known = _scalars(op)
+    known = scalar_names(op)
     for name in answer:
         if known is not None and name not in ("status", *known):
             raise BadAnswer(f"returned a dict with the key {name!r}, expected only {' and '.join(('status', *known))}")
     scalars = {str(name): _whole(value, f"returned {name} as") for name, value in answer.items() if name != "status"}
     return _status(answer.get("status")), scalars
-
-
-def _scalars(op: str) -> tuple[str, ...] | None:
-    """The scalar results of an operator; None, which is any, where it has no contract."""
-    operator = operators().get(op)
-    return None if operator is None else tuple(each.name for each in operator.contract.parameters if each.output)
 
 
 def _status(answer: Any) -> str:
@@ -199,7 +193,7 @@ def _whole(value: Any, what: str, wanted: str = "a whole number") -> int:
     """The value as an int; BadAnswer where it is none."""
     try:
         if not isinstance(value, bool):
-            return operators_of_python.index(value)
+            return operator.index(value)
     except TypeError:
         pass
     raise BadAnswer(f"{what} a value of type {type(value).__name__}, expected {wanted}")

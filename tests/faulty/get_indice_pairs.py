@@ -161,6 +161,10 @@ class _Rulebook:
         rows = min(len(active), len(out_indices))
         if fault != "out_indices_not_written":
             out_indices[:rows] = active[:rows]
+        if fault == "coordinates_in_16_bits":
+            out_indices &= 0xFFFF
+        if fault == "counts_in_16_bits":
+            num &= 0xFFFF
         return len(active)
 
 
@@ -189,6 +193,8 @@ REASONS = {
     "pairs_swapped": "indice_pairs",
     "counts_one_too_many": "indice_num",
     "centre_counts_only": "indice_num",
+    "coordinates_in_16_bits": "out_indices",
+    "counts_in_16_bits": "indice_num",
     "columns_xyz": "out_indices",
     "out_indices_not_written": "out_indices",
     "num_act_out_one_too_many": "num_act_out",

@@ -98,6 +98,10 @@ def _psamask(op, inputs, outputs, params, descriptors, handle, fault=""):
         computed[:batches, row, column, channel] = given[:batches, h, w, cell]
     else:
         computed[:batches, h, w, cell] = given[:batches, row, column, channel]
+    if fault == "first_1024_channels_alone":
+        computed[..., 1024:] = 0
+    if fault == "first_128_rows_alone":
+        computed[:, 128:] = 0
     tail = computed.shape[3] // 64 * 64
     if fault == "channel_tail_lost" and tail:
         computed[..., tail:] = 0
@@ -125,6 +129,8 @@ REASONS = {
     "batch_offset_lost": "diff3",
     "last_batch_lost": "diff3",
     "channel_tail_lost": "diff3",
+    "first_1024_channels_alone": "diff3",
+    "first_128_rows_alone": "diff3",
     "no_zero_fill": "diff3",
     "zero_by_multiplying_the_output": "NaN",
     "max_with_stale": "diff3",

@@ -91,11 +91,16 @@ def _pool(op, inputs, outputs, params, descriptors, handle, fault=""):
         output[..., C // 64 * 64 :] = 0
     if fault == "memo_outside_0":
         memo[~inside] = 0
+    if fault == "sums_in_half":
+        with np.errstate(over="ignore"):
+            output[:] = output.astype(np.float16)
     positions = (b + 1, y, x) if fault == "memo_batch_from_1" else (b, y, x)
     if fault == "memo_xy_swapped":
         positions = (b, x, y)
     if fault != "memo_not_written":
         memo[b, n] = np.stack(positions, axis=-1)
+    if fault == "positions_in_16_bits":
+        memo[b, n] &= 0xFFFF
     if fault == "pos_memo_of_element_0":  # "the initial value", read from where another core has written
         memo[~inside] = memo[0, 0]
     return SUCCESS
@@ -127,6 +132,8 @@ REASONS = {
     "memo_xy_swapped": "pos_memo",
     "memo_not_written": "pos_memo",
     "pos_memo_of_element_0": "pos_memo",
+    "sums_in_half": "diff1",
+    "positions_in_16_bits": "pos_memo",
     "writes_nothing": "diff1",
     "accepts_any_dtype": "got",
     "accepts_any_memo_shape": "got",
