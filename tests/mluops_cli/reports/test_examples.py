@@ -52,7 +52,7 @@ def test_every_command_is_one(name: str) -> None:
     assert len(commands) == 5
     for command in commands:
         words = shlex.split(command)
-        context = click.Context(cli, info_name="mluops")
+        context = click.Context(cli, info_name="mluops", **cli.context_settings)
         _, found, arguments = cli.resolve_command(context, words)
         assert found is not None
         options = {option for parameter in found.params for option in parameter.opts}
