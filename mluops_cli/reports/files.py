@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from mluops_cli.execution.events import Event, RunFinished
 from mluops_cli.reports.finished import FinishedRun, no_collection, read_run
+from mluops_cli.reports.record import Record
 from schemas.errors import UnavailableError
 
 STDOUT: Final = Path("-")
@@ -46,7 +47,7 @@ class ReportFiles:
             sys.stdout.write(report_to_server(run, self.ci))
         return written
 
-    def _contents(self, run: FinishedRun) -> Iterator[tuple[Path, str]]:
+    def _contents(self, run: FinishedRun) -> Iterator[tuple[Path, str | Iterable[str]]]:
         # Imported as they are wanted: a run without reports pays for none.
         if self.junit:
             from mluops_cli.reports.junit import junit_documents
@@ -57,27 +58,35 @@ class ReportFiles:
         if self.html:
             from mluops_cli.reports.html import html_text
 
-            yield self.html, html_text(run, read_run(self.base) if self.base else None)
+            yield self.html, html_text(run, read_run(self.base, _latency_only) if self.base else None)
         if self.md:
             from mluops_cli.reports.markdown import markdown_text
 
             yield self.md, markdown_text(run, self.lang)
         if self.csv:
-            from mluops_cli.reports.table import csv_text
+            from mluops_cli.reports.table import csv_lines
 
-            yield self.csv, csv_text(run)
+            yield self.csv, csv_lines(run)
 
     def _beside(self, path: Path, name: str) -> Path:
         return path if path == STDOUT else path.with_name(f"{path.stem}-{name}{path.suffix}")
 
 
-def write_text(path: Path, content: str) -> None:
-    """Write a report, to standard output for -; UnavailableError where that can't be."""
+def _latency_only(record: Record) -> Record:
+    """A record of the run that latencies are compared with, without what takes most of the memory."""
+    record.outputs, record.tensors, record.perf = {}, {}, None
+    return record
+
+
+def write_text(path: Path, content: str | Iterable[str]) -> None:
+    """Write a report, whole or in parts, to standard output for -; UnavailableError where that can't be."""
+    parts = (content,) if isinstance(content, str) else content
     if path == STDOUT:
-        sys.stdout.write(content)
+        sys.stdout.writelines(parts)
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8", newline="\n")
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(parts)
     except OSError as error:
         raise UnavailableError(f"can't write the report {path}: {error.strerror}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,7 +55,8 @@ def judged(record: Record) -> Iterator[Judged]:
 
 def worst(record: Record) -> Judged | None:
     """The criterion that is nearest to its threshold, or furthest beyond it; None where none was judged."""
-    return max(judged(record), key=lambda each: each.badness, default=None)
+    found = [*judged(record)]
+    return found[0] if len(found) == 1 else max(found, key=lambda each: each.badness, default=None)
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,15 @@ class FinishedRun:
     @cached_property
     def matrix(self) -> dict[tuple[str, str], Counter[str]]:
         """(operator, suite) -> how many cases ended in each status."""
-        found: dict[tuple[str, str], Counter[str]] = {}
-        for record in self.records:
-            found.setdefault((record.op, record.suite), Counter())[record.status] += 1
+        found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        for (op, suite, status), number in Counter((r.op, r.suite, r.status) for r in self.records).items():
+            found[op, suite][status] = number
         return dict(sorted(found.items()))
+
+    @cached_property
+    def worst(self) -> list[Judged | None]:
+        """The worst criterion of each record, in their order: more than one report tells it."""
+        return [worst(record) for record in self.records]
 
     @cached_property
     def failing(self) -> list[Record]:
@@ -133,20 +139,25 @@ class FinishedRun:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """No search for garbage cycles meanwhile: records and reports are millions of objects and hold none."""
+    """No search for garbage cycles meanwhile: records and reports are millions of objects and hold none.
+
+    Nor right after: what is left then is old at once, as it would be after two searches of all of it.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
+            gc.freeze()
+            gc.unfreeze()  # into the oldest generation
             gc.enable()
 
 
-def read_run(out: Path, waive: Callable[[Record], Record] | None = None) -> FinishedRun:
+def read_run(out: Path, change: Callable[[Record], Record] | None = None) -> FinishedRun:
     """Read a run's folder; InputError where it holds no results, or two of one case.
 
-    waive: changes each record as it is read (waivers).
+    change: what becomes of each record as it is read (waivers).
     """
     if not (out / RESULTS).is_file():
         raise InputError(f"{out} holds no {RESULTS}: expected the --out folder of a `mluops run`")
@@ -158,7 +169,7 @@ def read_run(out: Path, waive: Callable[[Record], Record] | None = None) -> Fini
                 raise InputError(f"two results of {record.case}, expected one", Place(str(out / RESULTS)))
             seen.add(record.case)
             _share_words(record)
-            records.append(waive(record) if waive else record)
+            records.append(change(record) if change else record)
     return FinishedRun(out, records, read_summary(out))
 
 

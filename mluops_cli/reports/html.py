@@ -11,14 +11,14 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from mluops_cli.reports.finished import STATUSES, FinishedRun, worst
+from mluops_cli.reports.finished import STATUSES, FinishedRun
 from mluops_cli.reports.performance import interval_text, perf_value, rated, remark
 from mluops_cli.reports.pictures import Point, decade_histogram, density_strip, latency_ratios, roofline
 from mluops_cli.reports.record import FAILING, Record
@@ -35,16 +35,17 @@ _TIMED: Final = 500  # rows of the performance table; CSV has all of them
 def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
     """The report of a run; base, an earlier run, is what latencies are compared with."""
     script = _template_text("report.js")
-    sections = sorted((r for r in run.records if r.status in _SHOWN), key=lambda r: (STATUSES.index(r.status), r.case))
-    anchors = {record.case: f"case-{number}" for number, record in enumerate(sections[:SECTIONS], 1)}
+    shown = sorted((r for r in run.records if r.status in _SHOWN), key=lambda r: (STATUSES.index(r.status), r.case))
+    told = shown[:SECTIONS]
+    sections = {record.case: number for number, record in enumerate(told, 1)}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _environment().get_template("report.html.j2").render(
         run=run,
         statuses=[status for status in STATUSES if run.tally.counts[status]],
         operators=sorted({op for op, _ in run.matrix}),
         suites=sorted({suite for _, suite in run.matrix}),
-        sections=[(anchors[record.case], record) for record in sections[:SECTIONS]],
-        left_out=len(sections) - len(anchors),
+        sections=[(f"case-{number}", record) for number, record in enumerate(told, 1)],
+        left_out=len(shown) - len(told),
         facts=_facts(run),
         timed=(timed := rated(run.records))[:_TIMED],
         untold=max(0, len(timed) - _TIMED),
@@ -55,7 +56,7 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
         style=Markup(_template_text("report.css")),
         script=Markup(script),
         digest=digest,
-        data=_json(_data(run, anchors)),
+        data=_json(_data(run, sections)),
     )  # fmt: skip
 
 
@@ -105,36 +106,28 @@ def _value(value: Any) -> str:
     return f"({number(value[0])}, {number(value[1])})" if isinstance(value, list) and len(value) == 2 else number(value)
 
 
-def _data(run: FinishedRun, anchors: Mapping[str, str]) -> dict[str, Any]:
+def _data(run: FinishedRun, sections: Mapping[str, int]) -> dict[str, Any]:
     """What the list of cases shows: words once, and a short row per case."""
-    places: dict[str, dict[str, int]] = {
-        "op": {},
-        "suite": {},
-        "status": dict(zip(STATUSES, range(99), strict=False)),
-    }
-
-    def index(kind: str, word: str) -> int:
-        return places[kind].setdefault(word, len(places[kind]))
-
-    rows = []
-    for record in run.records:
-        found = worst(record)
-        rows.append(
-            [
-                one_line(record.case, _NAME),
-                index("op", record.op),
-                index("suite", record.suite),
-                index("status", record.status),
-                one_line(record.reason, _NAME),
-                one_line(str(found), _NAME) if found else "",
-                found.criterion.get("margin") if found else None,
-                record.latency_us,
-                record.seconds,
-                int(anchors.get(record.case, "case-0")[5:]),
-            ]
-        )
-    names = {kind: [one_line(word, _NAME) for word in words] for kind, words in places.items()}
-    return {**names, "rows": rows}
+    ops: dict[str, int] = {}
+    suites: dict[str, int] = {}
+    statuses = {status: place for place, status in enumerate(STATUSES)}
+    rows = [
+        [
+            one_line(record.case, _NAME),
+            ops.setdefault(record.op, len(ops)),
+            suites.setdefault(record.suite, len(suites)),
+            statuses[record.status],
+            one_line(record.reason, _NAME),
+            one_line(str(found), _NAME) if found else "",
+            found.criterion.get("margin") if found else None,
+            record.latency_us,
+            record.seconds,
+            sections.get(record.case, 0),
+        ]
+        for record, found in zip(run.records, run.worst, strict=True)
+    ]
+    places = {"op": ops, "suite": suites, "status": statuses}
+    return {kind: [one_line(word, _NAME) for word in words] for kind, words in places.items()} | {"rows": rows}
 
 
 def _json(data: Any) -> Markup:
@@ -172,15 +165,19 @@ def _efficiencies(run: FinishedRun) -> Iterator[Point]:
 
 
 def _latency(run: FinishedRun, base: FinishedRun) -> Markup | None:
-    points = []
-    for record in run.records:
-        before = base.by_case.get(record.case)
-        if before is not None and before.latency_us and record.latency_us:
-            ratio = record.latency_us / before.latency_us
-            figures = f"{before.latency_us:.4g} µs before, {record.latency_us:.4g} µs now"
-            kind = "slow" if ratio > 1.05 else "fast" if ratio < 0.95 else ""
-            points.append(Point(before.latency_us, ratio, f"{one_line(record.case, _NAME)}: {figures}", kind))
-    return latency_ratios(points) if points else None
+    earlier = base.by_case
+    both = [
+        (record.case, before.latency_us, record.latency_us)
+        for record in run.records
+        if record.latency_us and (before := earlier.get(record.case)) is not None and before.latency_us
+    ]
+    return latency_ratios(starmap(_ratio, both), [before for _, before, _ in both]) if both else None
+
+
+def _ratio(case: str, before: float, now: float) -> Point:
+    ratio = now / before
+    label = f"{one_line(case, _NAME)}: {before:.4g} µs before, {now:.4g} µs now"
+    return Point(before, ratio, label, "slow" if ratio > 1.05 else "fast" if ratio < 0.95 else "")
 
 
 def section_facts(record: Record) -> list[tuple[str, str]]:

@@ -74,9 +74,8 @@ def roofline(points: Iterable[Point]) -> Markup:
     return plot.draw(title, points, parts, "intensity / ridge", "share of peak operations")
 
 
-def latency_ratios(points: Sequence[Point]) -> Markup:
-    """Latency now / latency before, one dot per case; above the line is slower."""
-    xs = [point.x for point in points]
+def latency_ratios(points: Iterable[Point], xs: Sequence[float]) -> Markup:
+    """Latency now / latency before, one dot per case; above the line is slower. xs: of all, also those not drawn."""
     plot = _LogPlot((min(1.0, *xs, 1.0), max(10.0, *xs, 10.0)), (0.1, 10.0), height=260)
     same = plot.y(1.0)
     parts = [

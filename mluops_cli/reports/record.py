@@ -101,7 +101,7 @@ class Tally:
         return max(codes)
 
 
-_KEYS: Final = frozenset(each.name for each in fields(Record))
+_NAMES: Final = tuple(each.name for each in fields(Record))
 
 
 def record_schema() -> dict[str, Any]:
@@ -113,9 +113,9 @@ def record_schema() -> dict[str, Any]:
 
 def read_record(line: Mapping[str, Any]) -> Record:
     """A line of results.jsonl as a record; keys of a newer version are passed over."""
-    if not line.keys() <= _KEYS:
-        line = {name: value for name, value in line.items() if name in _KEYS}
-    return Record(**line)
+    if (*line,) == _NAMES:  # as this version writes it: by position takes half the time
+        return Record(*line.values())
+    return Record(**{name: value for name, value in line.items() if name in _NAMES})
 
 
 def _plain(value: Any) -> Any:

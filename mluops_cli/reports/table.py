@@ -1,14 +1,15 @@
-"""CSV: a row per case, for spreadsheets."""
+"""CSV: a row per case, for spreadsheets.
+
+Made by columns: most cells are one of few texts, and a text that is known needn't be looked at again.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-from mluops_cli.reports.finished import FinishedRun, worst
-from mluops_cli.reports.performance import perf_value
+from mluops_cli.reports.finished import FinishedRun, Judged
 from mluops_cli.reports.record import Record
 from mluops_cli.reports.text import visible
 
@@ -21,28 +22,45 @@ _FIGURES: Final = (
 _PERF: Final = ("bottleneck", "runs", "cache", "relative_error", "relative_latency", "peaks", "problem")
 _TIMED: Final = ("latency_low_us", "latency_high_us", *(f"perf_{name}" for name in _PERF))
 COLUMNS: Final = (*_NAMED, "output", "criterion", *_MEASURED[1:], *_FIGURES, *_TIMED)
-_named, _figures = attrgetter(*_NAMED), attrgetter(*_FIGURES)
 _FORMULA: Final = ("=", "+", "-", "@", "\t")
+_LINE: Final = ",".join(["%s"] * len(COLUMNS)) + "\n"
+_BATCH: Final = 5000  # records whose cells are in memory at once
 
 
 def csv_text(run: FinishedRun) -> str:
     """All records as CSV; the criterion is the one nearest to its threshold. Texts can't become formulas."""
-    target = io.StringIO()
-    writer = csv.writer(target, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(_row(record) for record in run.records)
-    return target.getvalue()
+    return "".join(csv_lines(run))
 
 
-def _row(record: Record) -> list[Any]:
-    found = worst(record)
-    measured = [found.output, *map(found.criterion.get, _MEASURED)] if found else [None] * (1 + len(_MEASURED))
-    bounds = record.latency_interval_us or (None, None)
-    timed = (perf_value(record, name) for name in _PERF)
-    values = (*_named(record), *measured, *_figures(record), *bounds, *timed)
-    return [_cell(value) if isinstance(value, str) else value for value in values]
+def csv_lines(run: FinishedRun) -> Iterator[str]:
+    """The lines of csv_text; together they take more memory than any other report."""
+    yield ",".join(COLUMNS) + "\n"
+    for start in range(0, len(run.records), _BATCH):
+        batch = slice(start, start + _BATCH)
+        columns = _columns(run.records[batch], run.worst[batch])
+        yield from map(_LINE.__mod__, zip(*map(_cells, columns), strict=True))
+
+
+def _columns(records: Sequence[Record], worst: Sequence[Judged | None]) -> Iterator[list[Any]]:
+    """The values of each of COLUMNS."""
+    yield from ([*map(attrgetter(name), records)] for name in _NAMED)
+    yield [found.output if found else None for found in worst]
+    yield from ([found.criterion.get(name) if found else None for found in worst] for name in _MEASURED)
+    yield from ([*map(attrgetter(name), records)] for name in _FIGURES)
+    bounds = [record.latency_interval_us or (None, None) for record in records]
+    yield from ([low for low, _ in bounds], [high for _, high in bounds])
+    yield from ([record.perf.get(name) if record.perf else None for record in records] for name in _PERF)
+
+
+def _cells(values: Sequence[Any]) -> list[Any]:
+    """A column's values, texts as the file has them; in most columns they can stay what they are."""
+    texts = {value for value in values if isinstance(value, str)}
+    odd = {text: cell for text in texts if (cell := _cell(text)) != text}
+    return ["" if v is None else odd.get(v, v) if odd and isinstance(v, str) else v for v in values]
 
 
 def _cell(value: str) -> str:
+    """A text of others, quoted where it has to be: when all that is unseen is visible, a line has no other end."""
     text = visible(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    text = f"'{text}" if text.startswith(_FORMULA) else text
+    return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text or "\n" in text else text

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from generators.contract import LARGE, Contract
@@ -50,12 +51,31 @@ class Feature(NamedTuple):
 
 
 @dataclass(slots=True)
-class Case:
-    """A record with what its tensors say, looked at once: large reports ask many times."""
+class _Measured:
+    """What all cases measured by one criterion, added up."""
 
-    record: Record
+    cases: int = 0
+    passed: int = 0
+    worst: float | None = None
+    sources: dict[str, None] = field(default_factory=dict)
+
+    def add(self, criterion: Mapping[str, Any]) -> None:
+        value = criterion.get("value")
+        if value is not None and (self.worst is None or value > self.worst):
+            self.worst = value
+        self.cases += 1
+        self.passed += bool(criterion.get("passed", True))
+        self.sources[str(criterion.get("source", ""))] = None
+
+
+class Kind(NamedTuple):
+    """What the tables count a case by: many cases are of one kind."""
+
+    suite: str
     legal: bool
     right: bool
+    identical: bool | None
+    has_outputs: bool
     dtypes: tuple[str, ...]
     layouts: tuple[str, ...]
     ranks: tuple[int, ...]
@@ -74,9 +94,9 @@ class OperatorReport:
     platform: str
 
     @cached_property
-    def cases(self) -> list[Case]:
-        """The records with what their tensors say."""
-        return [_case(record) for record in self.records]
+    def kinds(self) -> Counter[Kind]:
+        """How many cases there are of each kind, in the order of the first of them."""
+        return Counter(map(_kind, self.records))
 
     @property
     def category(self) -> str:
@@ -90,12 +110,11 @@ class OperatorReport:
 
     def accuracy(self) -> list[Accuracy]:
         """A row per output, criterion and threshold."""
-        rows: dict[tuple[str, str, float | None], list[Any]] = {}
+        rows: dict[tuple[str, str, float | None], _Measured] = defaultdict(_Measured)
         for record in self.records:
-            for each in judged(record):
-                criterion = each.criterion
+            for output, criterion in judged(record):
                 name = f"{criterion.get('name')} {criterion.get('part', '')}".strip()
-                rows.setdefault((each.output, name, criterion.get("threshold")), []).append(criterion)
+                rows[output, name, criterion.get("threshold")].add(criterion)
         return [_accuracy(*key, found) for key, found in sorted(rows.items(), key=lambda row: str(row[0]))]
 
     def checklist(self) -> list[Check]:
@@ -104,39 +123,49 @@ class OperatorReport:
         tensors = list(contract.tensors.values()) if contract else []
         zero = ", ".join(f"{size} = 0: {status}" for size, status in contract.zero_elements.items()) if contract else ""
         large = " or ".join(contract.large) if contract else ""
-        ranks = sorted({rank for case in self.cases for rank in case.ranks})
+        ranks = sorted({rank for kind in self.kinds for rank in kind.ranks})
         return [
             Check("hardware", "", self.platform),
-            Check("layouts", _words(t.layout for t in tensors), _words(w for case in self.cases for w in case.layouts)),
+            Check("layouts", _words(t.layout for t in tensors), _words(w for kind in self.kinds for w in kind.layouts)),
             Check("multi-dimension", _words(str(len(tensor.dims)) for tensor in tensors), _words(map(str, ranks))),
-            Check("zero elements", zero, str(sum(case.has_zero for case in self.cases))),
+            Check("zero elements", zero, str(self._count(lambda kind: kind.has_zero))),
             Check(
-                "dtypes", _words(w for t in tensors for w in t.dtypes), _words(w for c in self.cases for w in c.dtypes)
+                "dtypes", _words(w for t in tensors for w in t.dtypes), _words(w for k in self.kinds for w in k.dtypes)
             ),
-            Check("size limits", f"2^31: {large}" if large else "", str(sum(case.is_large for case in self.cases))),
+            Check("size limits", f"2^31: {large}" if large else "", str(self._count(lambda kind: kind.is_large))),
         ]
 
     def features(self) -> list[Feature]:
         """A row per kind of case."""
-        legal = [case for case in self.cases if case.legal]
-        rows = [*_by_kind("dtypes", legal, lambda case: case.dtypes)]
-        rows += _by_kind("layouts", legal, lambda case: case.layouts)
-        rows += [_feature(item, kind, [case for case in legal if test(case)]) for item, kind, test in _KINDS]
-        repeated = [case.record for case in legal if case.record.bit_identical is not None]
-        identical = sum(bool(record.bit_identical) for record in repeated)
-        rows.append(Feature("stability", "bit-identical when repeated", len(repeated), identical))
-        rows.append(_feature("platforms", self.platform, self.cases))
-        rows.append(_feature("leaks", "nothing written outside the outputs", [c for c in legal if c.record.outputs]))
+        rows = self._by_word("dtypes", lambda kind: kind.dtypes)
+        rows += self._by_word("layouts", lambda kind: kind.layouts)
+        rows += [self._feature(*row) for row in _FEATURES]
+        repeated = self._count(lambda kind: kind.legal and kind.identical is not None)
+        identical = self._count(lambda kind: kind.legal and bool(kind.identical))
+        rows.append(Feature("stability", "bit-identical when repeated", repeated, identical))
+        rows.append(Feature("platforms", self.platform, len(self.records), self._count(lambda kind: kind.right)))
+        rows.append(self._feature("leaks", "nothing written outside the outputs", lambda kind: kind.has_outputs))
         return rows
 
     def checks(self) -> list[Record]:
         """The cases whose parameters the operator has to refuse."""
-        return [case.record for case in self.cases if not case.legal]
+        return [record for record in self.records if not _is_legal(record)]
 
     def performance(self) -> list[Record]:
         """The cases that were timed."""
-        timed = [case.record for case in self.cases if case.legal and case.record.latency_us is not None]
+        timed = [record for record in self.records if record.latency_us is not None and _is_legal(record)]
         return rated(timed) or [record for record in timed if record.suite == "network"]
+
+    def _count(self, test: Callable[[Kind], bool]) -> int:
+        return sum(number for kind, number in self.kinds.items() if test(kind))
+
+    def _feature(self, item: str, words: str, test: Callable[[Kind], bool]) -> Feature:
+        found = self._count(lambda kind: kind.legal and test(kind))
+        return Feature(item, words, found, self._count(lambda kind: kind.legal and kind.right and test(kind)))
+
+    def _by_word(self, item: str, words_of: Callable[[Kind], tuple[str, ...]]) -> list[Feature]:
+        words = sorted({word for kind in self.kinds if kind.legal for word in words_of(kind)})
+        return [self._feature(item, word, partial(_says, words_of, word)) for word in words]
 
 
 def operator_reports(run: FinishedRun) -> list[OperatorReport]:
@@ -161,55 +190,53 @@ def shapes(record: Record) -> str:
 
 def dtypes(record: Record) -> str:
     """The dtypes of the tensors, each once."""
-    return _words(_case(record).dtypes)
+    return _words(_kind(record).dtypes)
 
 
-def _accuracy(output: str, name: str, threshold: float | None, found: Sequence[Any]) -> Accuracy:
-    sources = list(dict.fromkeys(str(each.get("source", "")) for each in found))
-    more = f" (+{len(sources) - 3})" if len(sources) > 3 else ""
-    values = [each["value"] for each in found if each.get("value") is not None]
-    passed = sum(bool(each.get("passed", True)) for each in found)
-    worst, told = max(values, default=None), ", ".join(sources[:3]) + more
-    return Accuracy(output, name, threshold, told, len(found), worst, passed)
+def _accuracy(output: str, name: str, threshold: float | None, found: _Measured) -> Accuracy:
+    more = f" (+{len(found.sources) - 3})" if len(found.sources) > 3 else ""
+    told = ", ".join(islice(found.sources, 3)) + more
+    return Accuracy(output, name, threshold, told, found.cases, found.worst, found.passed)
 
 
-def _case(record: Record) -> Case:
-    tensors = record.tensors.values()
-    dims = [each["dims"] for each in tensors if each.get("dims")]
-    return Case(
-        record,
-        not record.expected_status or record.expected_status == [SUCCESS],
-        record.status in _RIGHT,
-        tuple(dict.fromkeys(str(each["dtype"]) for each in tensors if each.get("dtype"))),
-        tuple(dict.fromkeys(str(each["layout"]) for each in tensors if each.get("layout"))),
-        tuple(map(len, dims)),
-        any(0 in each for each in dims),
-        any(math.prod(each) >= LARGE for each in dims),
-        any(each[-1] % ALIGNMENT for each in dims),
-    )
+def _kind(record: Record) -> Kind:
+    dtypes: dict[str, None] = {}
+    layouts: dict[str, None] = {}
+    ranks: list[int] = []
+    has_zero = is_large = remainder = False
+    for tensor in record.tensors.values():  # a loop of all questions: one for each took twice the time
+        if dtype := tensor.get("dtype"):
+            dtypes[str(dtype)] = None
+        if layout := tensor.get("layout"):
+            layouts[str(layout)] = None
+        if dims := tensor.get("dims"):
+            ranks.append(len(dims))
+            has_zero = has_zero or 0 in dims
+            is_large = is_large or math.prod(dims) >= LARGE
+            remainder = remainder or dims[-1] % ALIGNMENT > 0
+    return Kind(
+        record.suite, _is_legal(record), record.status in _RIGHT, record.bit_identical, bool(record.outputs),
+        tuple(dtypes), tuple(layouts), tuple(ranks), has_zero, is_large, remainder,
+    )  # fmt: skip
 
 
-def _by_kind(item: str, cases: Sequence[Case], kinds_of: Callable[[Case], tuple[str, ...]]) -> Iterator[Feature]:
-    kinds: dict[str, list[Case]] = {}
-    for case in cases:
-        for kind in kinds_of(case):
-            kinds.setdefault(kind, []).append(case)
-    return (_feature(item, kind, found) for kind, found in sorted(kinds.items()))
+def _says(words_of: Callable[[Kind], tuple[str, ...]], word: str, kind: Kind) -> bool:
+    return word in words_of(kind)
 
 
-def _feature(item: str, kind: str, cases: Sequence[Case]) -> Feature:
-    return Feature(item, kind, len(cases), sum(case.right for case in cases))
+def _is_legal(record: Record) -> bool:
+    return not record.expected_status or record.expected_status == [SUCCESS]
 
 
 def _words(words: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(words))
 
 
-_KINDS: Final[tuple[tuple[str, str, Callable[[Case], bool]], ...]] = (
-    ("sizes", f"innermost size a multiple of {ALIGNMENT}", lambda case: bool(case.ranks) and not case.remainder),
-    ("sizes", "innermost size with a remainder", lambda case: case.remainder),
-    ("sizes", "network scale", lambda case: case.record.suite == "network"),
-    ("sizes", "boundary", lambda case: case.record.suite == "boundary"),
-    ("zero elements", "a size of 0", lambda case: case.has_zero),
-    ("nan / inf", "inputs with NaN or Inf", lambda case: "nan" in case.record.suite or "inf" in case.record.suite),
+_FEATURES: Final[tuple[tuple[str, str, Callable[[Kind], bool]], ...]] = (
+    ("sizes", f"innermost size a multiple of {ALIGNMENT}", lambda kind: bool(kind.ranks) and not kind.remainder),
+    ("sizes", "innermost size with a remainder", lambda kind: kind.remainder),
+    ("sizes", "network scale", lambda kind: kind.suite == "network"),
+    ("sizes", "boundary", lambda kind: kind.suite == "boundary"),
+    ("zero elements", "a size of 0", lambda kind: kind.has_zero),
+    ("nan / inf", "inputs with NaN or Inf", lambda kind: "nan" in kind.suite or "inf" in kind.suite),
 )

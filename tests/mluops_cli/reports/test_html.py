@@ -9,6 +9,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+from mluops_cli.reports.files import ReportFiles
 from mluops_cli.reports.finished import read_run
 from mluops_cli.reports.html import html_text
 from mluops_cli.reports.pictures import Point, decade_histogram, density_strip, latency_ratios, roofline
@@ -136,6 +137,12 @@ def test_latency_against_a_base_run(tmp_path: Path) -> None:
     assert "Latency against" not in html_text(run)
 
 
+def test_a_base_run_read_for_a_report_is_enough(tmp_path: Path) -> None:
+    base, out = write_run(tmp_path / "base", mixed_records()), write_run(tmp_path / "new", mixed_records()[::2])
+    (path,) = ReportFiles(out, html=tmp_path / "r.html", base=base).write(read_run(out))
+    assert path.read_text(encoding="utf-8") == html_text(read_run(out), read_run(base))
+
+
 def test_pictures_put_things_where_they_belong() -> None:
     strip = density_strip([0, 0, 5, 10], 400)
     cells = re.findall(r'class="heat" x="([\d.]+)" y="0" width="([\d.]+)" height="22" fill-opacity="([\d.]+)"', strip)
@@ -148,6 +155,6 @@ def test_pictures_put_things_where_they_belong() -> None:
     assert len(dots) == 2
     assert float(dots[1][0]) == 620.0  # what lies outside is drawn at the edge
     assert "&lt;b&gt;" in roofline([Point(1.0, 1.0, "<b>")])
-    assert latency_ratios([Point(5.0, 1.0, "a")]).count("<circle") == 1
+    assert latency_ratios([Point(5.0, 1.0, "a")], [5.0]).count("<circle") == 1
     assert decade_histogram([]) == ""
     assert roofline(Point(1.0, 0.5, str(n)) for n in range(3001)).count("<circle") == 3000

@@ -117,10 +117,19 @@ def test_the_message_starts_with_measured_values_and_thresholds(tmp_path: Path) 
 
 
 def test_seconds_have_a_dot_however_small(tmp_path: Path) -> None:
-    written = [record(f"op/general/{n}", seconds=seconds) for n, seconds in enumerate((0.00001, 0.0, 12345678.9, None))]
+    written = [
+        record(f"op/general/{n}", seconds=seconds) for n, seconds in enumerate((0.00001, 0.0, 12345678.9, 3, None))
+    ]
     root = parsed(write_run(tmp_path, written))
     assert problems(root) == []
-    assert [case.attrib["time"] for case in root.iter("testcase")] == ["0.0", "0.0", "12345678.9", "0.0"]
+    assert [case.attrib["time"] for case in root.iter("testcase")] == ["0.0", "0.0", "12345678.9", "3.0", "0.0"]
+
+
+@pytest.mark.parametrize("status", ["pass", "fail"])
+def test_names_are_what_they_were_whatever_is_in_them(tmp_path: Path, status: str) -> None:
+    name = """op/general/a "b" 'c' <d> &amp; ]]> 中文"""
+    (case,) = cases(parsed(write_run(tmp_path, [record(name, status)]))).values()
+    assert (case.attrib["name"], case.attrib["classname"]) == (name, "op.general")
 
 
 def test_what_an_implementation_printed_is_kept_where_it_failed(tmp_path: Path) -> None:

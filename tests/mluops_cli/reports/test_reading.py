@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 
 import pytest
 
-from mluops_cli.reports.finished import judged, read_run, worst
+from mluops_cli.reports.finished import judged, no_collection, read_run, worst
 from mluops_cli.reports.record import read_record
 from mluops_cli.reports.schemas import FOLDER, Summary, built
 from schemas.errors import InputError
@@ -49,6 +50,23 @@ def test_the_worst_criterion() -> None:
     made.outputs["y"]["criteria"].append(criterion(None, 1.0, judged=False, passed=True))
     assert len(list(judged(made))) == 2
     assert worst(read_record(record("op/s/a", "crash"))) is None
+
+
+def test_keys_in_any_order_some_missing_some_of_a_newer_version() -> None:
+    line = read_record(record("op/s/a", "fail", seconds=0.5)).as_json()
+    turned = dict(reversed(line.items()))
+    assert read_record(line) == read_record(turned) == read_record(line | {"newer": 1})
+    assert read_record({name: value for name, value in line.items() if name != "seconds"}).seconds is None
+
+
+def test_collection_goes_on_as_before() -> None:
+    assert gc.isenabled()
+    with no_collection():
+        assert not gc.isenabled()
+        with no_collection():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:

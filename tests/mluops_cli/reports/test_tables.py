@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from mluops_cli.reports import table
 from mluops_cli.reports.finished import FinishedRun, read_run
 from mluops_cli.reports.html import TEMPLATES
 from mluops_cli.reports.markdown import code, markdown_text, plain, step_summary
 from mluops_cli.reports.table import csv_text
 from mluops_cli.reports.teamreport import operator_reports
+from mluops_cli.reports.text import visible
 from mluops_cli.reports.words import ZH, translator
 from schemas.errors import InputError
 from tests.mluops_cli.reports.sample import hostile_records, mixed_records, record, write_run
@@ -46,6 +48,22 @@ def test_csv_of_hostile_texts_keeps_its_rows(tmp_path: Path) -> None:
     assert len(rows) == len(hostile_records()) + 1
     assert {len(row) for row in rows} == {34}
     assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row)
+
+
+def test_csv_reads_back_as_what_is_visible_in_any_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "_BATCH", 3)
+    texts = ["a,b", 'say "x"', '"', "one\ntwo", "\r", "", " ", "'quoted'", "\x1b[0m", "中文, é", "-1", "plain", "plain"]
+    written = [record(f"op/general/{n}", "skip", reason=text) for n, text in enumerate(texts)]
+    rows = list(csv.DictReader(io.StringIO(csv_text(run_of(tmp_path, written)), newline="")))
+    shown = [visible(text) for text in texts]
+    assert [row["reason"] for row in rows] == [f"'{text}" if text == "-1" else text for text in shown]
+    assert [row["case"] for row in rows] == [each["case"] for each in written]
+
+
+def test_csv_has_figures_with_all_their_digits(tmp_path: Path) -> None:
+    figures = {"latency_us": 1 / 3, "seconds": 1e-7, "workspace_bytes": 2**40, "bit_identical": True, "repeats": 3}
+    (row,) = csv.DictReader(io.StringIO(csv_text(run_of(tmp_path, [record("op/general/a", **figures)]))))
+    assert {name: row[name] for name in figures} == {name: str(value) for name, value in figures.items()}
 
 
 def test_accuracy_rows_tell_threshold_source_and_worst_value(tmp_path: Path) -> None:
