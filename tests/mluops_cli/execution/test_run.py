@@ -300,7 +300,7 @@ def test_kill_9_of_the_whole_run_and_resume(tmp_path: Path, run: Any) -> None:
     out, impl = tmp_path / "out", f"python:{PLUGIN}:brisk"
     process = start(tmp_path / "cases", out, impl, "-j", "2")
     wait_until(lambda: len(lines(out)) >= 60)
-    for each in [*workers(process), process]:
+    for each in [process, *workers(process)]:  # the supervisor first, lest it records a crash
         each.kill()
     process.communicate(timeout=10)
     before = lines(out)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mluops_cli.commands.implementations import command
 from mluops_cli.implementations import registry
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome
+from mluops_cli.main import cli
 from schemas.descriptor import Descriptor
 from schemas.errors import InputError, UnavailableError
 
@@ -124,7 +124,7 @@ def test_plug_in_implementations(monkeypatch: pytest.MonkeyPatch) -> None:
     assert call(registry.implementation_named("mine:NOT_SUPPORTED")).status == "NOT_SUPPORTED"
     with pytest.raises(InputError, match="registered twice"):
         registry.add_implementations(SimpleNamespace(IMPLEMENTATIONS=(Mine,)))  # type: ignore[arg-type]
-    listed = CliRunner().invoke(command, [], standalone_mode=False, env={"COLUMNS": "500"})
+    listed = CliRunner().invoke(cli, ["implementations"], standalone_mode=False, env={"COLUMNS": "500"})
     assert listed.exception is None
     lines = {line.split()[0]: line for line in listed.output.splitlines()}
     assert "no: there is no card" in lines["mine"]
