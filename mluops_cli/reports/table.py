@@ -5,7 +5,9 @@ Made by columns: most cells are one of few texts, and a text that is known needn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -23,7 +25,6 @@ _PERF: Final = ("bottleneck", "runs", "cache", "relative_error", "relative_laten
 _TIMED: Final = ("latency_low_us", "latency_high_us", *(f"perf_{name}" for name in _PERF))
 COLUMNS: Final = (*_NAMED, "output", "criterion", *_MEASURED[1:], *_FIGURES, *_TIMED)
 _FORMULA: Final = ("=", "+", "-", "@", "\t")
-_LINE: Final = ",".join(["%s"] * len(COLUMNS)) + "\n"
 _BATCH: Final = 5000  # records whose cells are in memory at once
 
 
@@ -33,12 +34,18 @@ def csv_text(run: FinishedRun) -> str:
 
 
 def csv_lines(run: FinishedRun) -> Iterator[str]:
-    """The lines of csv_text; together they take more memory than any other report."""
-    yield ",".join(COLUMNS) + "\n"
+    """csv_text in parts, which together take more memory than any other report."""
+    yield _lines([COLUMNS])
     for start in range(0, len(run.records), _BATCH):
         batch = slice(start, start + _BATCH)
         columns = _columns(run.records[batch], run.worst[batch])
-        yield from map(_LINE.__mod__, zip(*map(_cells, columns), strict=True))
+        yield _lines(zip(*map(_cells, columns), strict=True))
+
+
+def _lines(rows: Iterable[Iterable[Any]]) -> str:
+    target = io.StringIO()
+    csv.writer(target, lineterminator="\n").writerows(rows)
+    return target.getvalue()
 
 
 def _columns(records: Sequence[Record], worst: Sequence[Judged | None]) -> Iterator[list[Any]]:
@@ -56,11 +63,9 @@ def _cells(values: Sequence[Any]) -> list[Any]:
     """A column's values, texts as the file has them; in most columns they can stay what they are."""
     texts = {value for value in values if isinstance(value, str)}
     odd = {text: cell for text in texts if (cell := _cell(text)) != text}
-    return ["" if v is None else odd.get(v, v) if odd and isinstance(v, str) else v for v in values]
+    return [odd.get(value, value) if isinstance(value, str) else value for value in values] if odd else [*values]
 
 
 def _cell(value: str) -> str:
-    """A text of others, quoted where it has to be: when all that is unseen is visible, a line has no other end."""
     text = visible(value)
-    text = f"'{text}" if text.startswith(_FORMULA) else text
-    return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text or "\n" in text else text
+    return f"'{text}" if text.startswith(_FORMULA) else text
