@@ -68,7 +68,7 @@ bench: install  ## speed, as ratios against a plain copy, a raw file or another 
 	test ! -x $(TORCH)/bin/python || $(TORCH)/bin/python -m benchmarks references
 
 proto: install  ## rebuild the descriptor of the case file's schema
-	$(BIN)/python -m schemas.build
+	$(BIN)/python -m tools.build_descriptor
 
 docs: install  ## docs/operators, then the pictures of the README (those need Chromium: make browser)
 	$(BIN)/python -m generators.contract_docs

@@ -14,8 +14,8 @@ from mluops_cli.execution.events import CaseFinished, Event
 from mluops_cli.execution.plan import plan_cases
 from mluops_cli.execution.process import WorkerSettings
 from mluops_cli.execution.supervisor import RunSettings, run_cases
-from schemas import proto
-from schemas.casefile import write_case
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import write_case
 
 CASES = 1000
 _WARM = 20  # cases until the worker has loaded everything

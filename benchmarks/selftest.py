@@ -16,7 +16,7 @@ from mluops_cli.execution.case_run import prepare
 from mluops_cli.execution.judgement import judge, outputs_under_test
 from mluops_cli.execution.selftest import selftest_case
 from mluops_cli.execution.settings import Judging
-from schemas.casefile import read_case
+from schemas.casefiles.reading import read_case
 
 _INLINE: Final = 64 << 20
 _OPS: Final = ("roi_crop_forward", "voxel_pooling_forward")

@@ -11,9 +11,10 @@ import numpy as np
 from google.protobuf import text_format
 
 from benchmarks.measure import Row, ratio, seconds
-from schemas import proto, wire
-from schemas.casefile import read_case, write_case
-from schemas.varints import decode_varints, encode_varints
+from schemas.protos import messages as proto
+from schemas.wire import fields as wire
+from schemas.casefiles.reading import read_case, write_case
+from schemas.wire.varints import decode_varints, encode_varints
 
 ELEMENTS = 1_000_000
 SHARE = 20  # what protobuf and Python are given: a twentieth, their time is proportional

@@ -11,13 +11,13 @@ from typing import Any
 from generators.contract import LARGE, Contract, Parameter
 from generators.data import draw_random_data
 from generators.operator import Array, Operator
-from schemas.casefile import CaseFile
+from schemas.casefiles.reading import CaseFile
 from schemas.criteria import Criterion, baseline_device, criteria_of
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError, Place
-from schemas.generation import OLD
+from schemas.casefiles.enum_numbering import OLD
 from schemas.status import SUCCESS
-from schemas.tensors import TensorRecord
+from schemas.casefiles.tensors import TensorRecord
 
 EXTERNAL = "external"  # the suite of files without our metadata
 

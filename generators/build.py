@@ -15,7 +15,7 @@ from generators.invalid import check_invalid
 from generators.values import Values, check_values, names_in, parse_values
 from generators.yaml_marks import KeyPath
 from schemas.criteria import Criterion
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from schemas.dtypes import dtype_named
 from schemas.errors import InputError
 from schemas.status import SUCCESS, status_name

@@ -9,7 +9,7 @@ from typing import Any
 from generators.contract import Shape
 from generators.data import Values
 from schemas.criteria import Criterion
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from schemas.status import SUCCESS
 
 

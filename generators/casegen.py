@@ -27,13 +27,13 @@ from generators.contract import LARGE, UNKNOWN, Contract, Env, Shape
 from generators.data import draw, keyed_generator, lay_over
 from generators.operator import Array, Arrays, Operator, operator_named
 from generators.thresholds import Figures, dynamic_criteria
-from schemas import proto
-from schemas.casefile import CaseFile, read_case, write_case
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import CaseFile, read_case, write_case
 from schemas.dtypes import DTYPES, dtype_named
 from schemas.errors import InputError, MluopsError, Place, located
-from schemas.generation import CURRENT
+from schemas.casefiles.enum_numbering import CURRENT
 from schemas.status import SUCCESS
-from schemas.tensors import span
+from schemas.casefiles.tensors import span
 from schemas.version import __version__
 
 FORMATS: Final = {"pb": (".pb",), "prototxt": (".prototxt",), "both": (".pb", ".prototxt")}

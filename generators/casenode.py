@@ -13,7 +13,7 @@ import xxhash
 from generators.case import Case, TensorPlan
 from generators.contract import Contract, Shape
 from generators.data import BIT_GENERATOR, recipe_text
-from schemas import proto
+from schemas.protos import messages as proto
 from schemas.criteria import NAMES, Criterion
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError, Place

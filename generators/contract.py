@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Protocol
 
 from generators.expressions import GLOBALS, UNCOMPUTABLE, Expression, parse_expression
 from schemas.criteria import Criterion
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
 
 Shape = tuple[int, ...]

@@ -63,7 +63,7 @@ def draw(values: Values, dims: tuple[int, ...], dtype: str, key: Key) -> Array:
 def draw_random_data(record: Any, case_id: str, warn: Callable[[str], None] | None = None) -> Array:
     """The values that the random_data of a foreign file's tensor asks for, in its shape (flat span when strided).
 
-    record is a schemas.tensors.TensorRecord. UNIFORM [lower, upper), DISCRETE_UNIFORM (both inclusive) and GAUSSIAN;
+    record is a schemas.casefiles.tensors.TensorRecord. UNIFORM [lower, upper), DISCRETE_UNIFORM (both inclusive) and GAUSSIAN;
     seed 23 when absent; *_double fields win; inverted bounds are swapped, which warn is told; equal ones are a
     constant. complex_half gives pairs of half. InputError for other distributions. Source: CASE_FORMAT.md, random_data.
     """

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from filelock import FileLock
 
-from schemas.casefile import read_case
+from schemas.casefiles.reading import read_case
 from schemas.errors import InputError, Place, UnavailableError
 from schemas.version import __version__
 

@@ -12,10 +12,12 @@ from generators.casenode import NO_HASH, build_node, recipe, sign
 from generators.data import draw
 from generators.operator import Array, operator_named
 from generators.values import ROWS
-from schemas import proto, text, values
+from schemas.protos import messages as proto
+from schemas.prototext import writer as text
+from schemas.wire import value_fields as values
 from schemas.dtypes import DTYPES
 from schemas.status import SUCCESS
-from schemas.tensors import span
+from schemas.casefiles.tensors import span
 
 _SAMPLE: Final = 4096  # elements whose entries are measured
 _FRAME: Final = 64  # bytes of tags, lengths and padding around a tensor's values, at most about

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from schemas.errors import InputError, Place
-from schemas.proto import enum_names
+from schemas.protos.messages import enum_names
 
 if TYPE_CHECKING:
-    from schemas.casefile import CaseFile
-    from schemas.tensors import TensorRecord
+    from schemas.casefiles.reading import CaseFile
+    from schemas.casefiles.tensors import TensorRecord
 
 NAMES: Final[dict[str, str]] = {
     "MAPE": "diff1",

@@ -10,7 +10,7 @@ from typing import Any, Final
 from generators.contract import Contract, Violation
 from generators.importing.draft import CaseDraft, TensorDraft
 from generators.operator import Operator
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
 

@@ -11,7 +11,7 @@ from generators.operator import Operator
 from generators.thresholds import SOURCE as DYNAMIC
 from mluops_cli.checking.finding import ERROR, NOTE, WARNING, Finding
 from mluops_cli.checking.tensors import expects_failure
-from schemas.casefile import CaseFile
+from schemas.casefiles.reading import CaseFile
 from schemas.criteria import Criterion, baseline_device, criteria_of
 from schemas.errors import InputError
 

@@ -9,9 +9,9 @@ from typing import Final
 from generators.operator import Operator, operators
 from mluops_cli.checking import cases, draws, tensors
 from mluops_cli.checking.finding import ERROR, WARNING, Finding
-from schemas.casefile import CaseFile, read_case
+from schemas.casefiles.reading import CaseFile, read_case
 from schemas.errors import InputError, MluopsError
-from schemas.generation import OLD
+from schemas.casefiles.enum_numbering import OLD
 
 Rule = Callable[[CaseFile, Operator | None], Iterator[Finding]]
 

@@ -10,9 +10,9 @@ from typing import Any
 from generators.operator import Operator
 from mluops_cli.checking.finding import ERROR, WARNING, Finding
 from mluops_cli.checking.tensors import records
-from schemas.casefile import CaseFile
-from schemas.proto import enum_names
-from schemas.tensors import TensorRecord
+from schemas.casefiles.reading import CaseFile
+from schemas.protos.messages import enum_names
+from schemas.casefiles.tensors import TensorRecord
 
 DEFAULT_SEED = 23  # CASE_FORMAT.md
 _BOUNDED = ("UNIFORM", "DISCRETE_UNIFORM")

@@ -8,12 +8,12 @@ from typing import Final
 from generators.contract import LARGE
 from generators.operator import Operator
 from mluops_cli.checking.finding import ERROR, NOTE, WARNING, Finding
-from schemas.casefile import CaseFile
+from schemas.casefiles.reading import CaseFile
 from schemas.errors import InputError, UnavailableError
-from schemas.sidefiles import leads_outside
+from schemas.casefiles.external_data import leads_outside
 from schemas.status import SUCCESS
-from schemas.tensors import TensorRecord
-from schemas.wire import MAX_MESSAGE
+from schemas.casefiles.tensors import TensorRecord
+from schemas.wire.fields import MAX_MESSAGE
 
 _NEAR: Final = 0.9  # of a limit
 _ANY_FLOAT: Final = ("float", "complex_float", "double", "half")  # every value of value_f is one of theirs

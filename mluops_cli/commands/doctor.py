@@ -116,7 +116,7 @@ def _blas() -> str:
 def _protobuf() -> str:
     from google.protobuf.internal import api_implementation
 
-    from schemas.proto import pool
+    from schemas.protos.messages import pool
 
     pool()
     return f"{api_implementation.Type()}; the case file's descriptor loads"

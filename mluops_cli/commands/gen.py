@@ -142,7 +142,7 @@ def _completions(
     from generators.binding import stored_bytes
     from generators.casegen import bind_known, complete
     from mluops_cli.execution.plan import plan_cases
-    from schemas.casefile import read_case
+    from schemas.casefiles.reading import read_case
     from schemas.errors import MluopsError
 
     tasks: list[Task] = []

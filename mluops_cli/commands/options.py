@@ -14,7 +14,7 @@ from generators.operator import add_operators
 from mluops_cli.implementations.loading import load_file
 from mluops_cli.implementations.registry import add_implementations
 from schemas.errors import InputError
-from schemas.generation import CURRENT, GENERATIONS
+from schemas.casefiles.enum_numbering import CURRENT, GENERATIONS
 
 _UNITS: Final = {
     "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,

@@ -88,8 +88,8 @@ def _case_files(paths: Sequence[Path], suites: frozenset[str]) -> Iterator[Seque
 
 def _test(case: PlannedCase, threads: int) -> Tested:
     from mluops_cli.execution.selftest import selftest_case
-    from schemas import proto
-    from schemas.casefile import read_case
+    from schemas.protos import messages as proto
+    from schemas.casefiles.reading import read_case
     from schemas.errors import InputError
 
     if case.problem is not None:

@@ -41,7 +41,7 @@ def command(
     """
     from mluops_cli.inspection.describe import describe, named_tensors
     from mluops_cli.inspection.slices import plain_values, sliced, value_lines
-    from schemas.casefile import read_case
+    from schemas.casefiles.reading import read_case
 
     with read_case(file, generation) as case:
         shown = describe(case, math.inf if stats else limit)

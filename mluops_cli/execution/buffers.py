@@ -11,8 +11,8 @@ import xxhash
 from mluops_cli.execution.sentinel import fill, sentinels
 from mluops_cli.implementations.memory import Guarded
 from schemas.dtypes import DType
-from schemas.tensors import span
-from schemas.values import part_dtype, shaped
+from schemas.casefiles.tensors import span
+from schemas.wire.value_fields import part_dtype, shaped
 
 Array = np.ndarray[Any, Any]
 

@@ -18,13 +18,13 @@ from mluops_cli.execution.settings import WorkerSettings
 from mluops_cli.execution.wrong_outputs import MARK, keep_outputs
 from mluops_cli.implementations.base import Call, Implementation
 from mluops_cli.reports.failures import kept_path
-from schemas import proto
-from schemas.casefile import SHORT, CaseFile, read_case
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import SHORT, CaseFile, read_case
 from schemas.errors import InputError, MluopsError, Place
-from schemas.generation import CURRENT
+from schemas.casefiles.enum_numbering import CURRENT
 from schemas.status import SUCCESS
-from schemas.tensors import TensorRecord
-from schemas.values import part_dtype
+from schemas.casefiles.tensors import TensorRecord
+from schemas.wire.value_fields import part_dtype
 
 __all__ = ["Prepared", "prepare", "run_case"]
 

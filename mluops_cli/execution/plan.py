@@ -14,9 +14,9 @@ from typing import Any, Final
 from generators.binding import EXTERNAL
 from generators.manifest import ForeignManifest, read_manifest
 from mluops_cli.execution.selection import parse_keywords, parse_shard, shard
-from schemas.casefile import SUFFIXES, read_case
+from schemas.casefiles.reading import SUFFIXES, read_case
 from schemas.errors import InputError, MluopsError
-from schemas.generation import CURRENT
+from schemas.casefiles.enum_numbering import CURRENT
 
 _MANIFEST_ABOVE: Final = 2  # levels: OUT/operator/suite/name.pb, OUT/manifest.json
 

@@ -18,7 +18,7 @@ from mluops_cli.judging.rules import defined_pairs
 from mluops_cli.judging.selftest import Trial, try_faults
 from mluops_cli.judging.verdict import Verdict, judge_status
 from mluops_cli.judging.visibility import Eye
-from schemas.casefile import CaseFile
+from schemas.casefiles.reading import CaseFile
 from schemas.status import BAD_PARAM, SUCCESS
 
 _LARGE: Final = 1 << 22  # elements from which on more threads pay

@@ -7,9 +7,9 @@ from typing import Final
 
 from mluops_cli.execution.calls import Prepared
 from mluops_cli.execution.raised import describe
-from schemas import proto
-from schemas.casefile import write_case
-from schemas.values import part_dtype
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import write_case
+from schemas.wire.value_fields import part_dtype
 
 MARK: Final = "~outputs"  # ends the name: no spec can call a case so
 _INLINE: Final = 1 << 30  # bytes of a tensor: one file as a rule

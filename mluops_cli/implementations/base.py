@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from schemas.status import SUCCESS
 
 Array = np.ndarray[Any, Any]

@@ -8,11 +8,11 @@ from typing import Any
 from generators.binding import plain_message
 from generators.operator import operators
 from mluops_cli.inspection.figures import figures_of
-from schemas.casefile import CaseFile
+from schemas.casefiles.reading import CaseFile
 from schemas.criteria import baseline_device, criteria_of
 from schemas.errors import InputError, MluopsError
-from schemas.proto import print_text
-from schemas.tensors import TensorRecord
+from schemas.protos.messages import print_text
+from schemas.casefiles.tensors import TensorRecord
 
 
 def describe(case: CaseFile, limit: float) -> dict[str, Any]:

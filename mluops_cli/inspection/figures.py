@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import xxhash
 
-from schemas.tensors import TensorRecord
+from schemas.casefiles.tensors import TensorRecord
 
 _BLOCK: Final = 1 << 18  # elements looked at at once
 

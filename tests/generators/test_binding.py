@@ -10,8 +10,8 @@ import pytest
 
 from generators.binding import Bound, bind, stored_bytes
 from generators.operator import operators
-from schemas import proto
-from schemas.casefile import read_case
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import read_case
 from schemas.criteria import Criterion
 from schemas.errors import InputError
 

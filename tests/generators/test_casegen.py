@@ -19,8 +19,8 @@ from generators.contract import UNKNOWN, Contract, Parameter, TensorSpec
 from generators.data import Values
 from generators.operator import Arrays, Operator, operator_named, operators
 from generators.sizes import planned_size
-from schemas import proto
-from schemas.casefile import read_case
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import read_case
 from schemas.criteria import Criterion
 from schemas.errors import InputError, MluopsError
 

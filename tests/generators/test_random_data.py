@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from generators.data import draw_random_data
-from schemas.casefile import read_case
+from schemas.casefiles.reading import read_case
 from schemas.errors import InputError
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from generators.expand import check_case, expand_operator
 from generators.operator import operator_named, operators
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 
 
 def test_every_built_in_case_passes_its_check() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas import proto
+from schemas.protos import messages as proto
 from tests.mluops_cli.conftest import Cli
 
 PSAMASK = """op_name: "psamask_forward"

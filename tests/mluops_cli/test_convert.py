@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas import proto
-from schemas.casefile import read_case
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import read_case
 from tests.mluops_cli.conftest import Cli
 
 TEXT = """op_name: "abs"  # a comment

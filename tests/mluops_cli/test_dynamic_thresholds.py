@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.casefile import read_case
+from schemas.casefiles.reading import read_case
 from schemas.criteria import criteria_of
 from tests.mluops_cli.conftest import Cli
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from generators import casegen
-from schemas import proto
+from schemas.protos import messages as proto
 from schemas.errors import UnavailableError
 from tests.conftest import PROJECT
 from tests.mluops_cli.conftest import Cli

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas import proto
-from schemas.casefile import read_case
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import read_case
 from tests.mluops_cli.conftest import Cli
-from tests.schemas.building import add_output, make_node
-from tests.schemas.test_generation import field, tensor
+from tests.schemas.casefiles.building import add_output, make_node
+from tests.schemas.casefiles.test_enum_numbering import field, tensor
 
 COPY = "def copy(op, inputs, outputs, params):\n    outputs['y'][...] = inputs['x']\n"
 VALUES = np.arange(8, dtype=np.float64)

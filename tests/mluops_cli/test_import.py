@@ -12,8 +12,8 @@ import pytest
 from generators.case import Case
 from generators.expand import expand
 from generators.spec import load_spec
-from schemas import proto
-from schemas.casefile import read_case, write_case
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import read_case, write_case
 from tests.mluops_cli.conftest import Cli
 from tests.mluops_cli.test_check import PSAMASK
 

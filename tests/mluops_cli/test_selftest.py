@@ -12,7 +12,7 @@ import pytest
 
 from mluops_cli.execution.selftest import selftest_case
 from mluops_cli.judging import verdict
-from schemas.casefile import read_case, write_case
+from schemas.casefiles.reading import read_case, write_case
 from tests.mluops_cli.conftest import Cli
 from tests.mluops_cli.execution.conftest import add_tensor, case_node, write_psamask
 

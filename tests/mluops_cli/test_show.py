@@ -13,7 +13,8 @@ import pytest
 import xxhash
 
 from mluops_cli.inspection import figures
-from schemas import proto, wire
+from schemas.protos import messages as proto
+from schemas.wire import fields as wire
 from tests.conftest import PROJECT
 from tests.mluops_cli.conftest import Cli
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from schemas import proto
+from schemas.protos import messages as proto
 from schemas.criteria import Criterion, baseline_device, criteria_of
 from schemas.errors import InputError
-from tests.schemas.building import add_output, make_node, read
+from tests.schemas.casefiles.building import add_output, make_node, read
 
 MAPE, SMAPE, MAXAPE, DIFF1, DIFF2, DIFF3, DIFF3_2 = 1, 2, 3, 6, 7, 8, 9
 

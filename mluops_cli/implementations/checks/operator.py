@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from mluops_cli.implementations.base import Array
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from schemas.status import BAD_PARAM, NOT_SUPPORTED
 
 Descriptors = Mapping[str, Descriptor]

@@ -13,7 +13,7 @@ from typing import Any, Final
 from mluops_cli.implementations.base import Array, BadAnswer, Call, Outcome, OutOfBounds
 from mluops_cli.implementations.memory import memory_of
 from mluops_cli.implementations.scalars import scalar_names
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 
 _LATENCY: Final = "latency_us"
 _WORKSPACE: Final = "workspace_bytes"

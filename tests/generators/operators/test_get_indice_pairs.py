@@ -8,8 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from generators.operator import operator_named
-from schemas.casefile import read_case
-from schemas.descriptor import Descriptor
+from schemas.casefiles.reading import read_case
+from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError
 
 OPERATOR = operator_named("get_indice_pairs")

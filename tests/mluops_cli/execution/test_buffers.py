@@ -10,7 +10,7 @@ from mluops_cli.execution.buffers import OutputBuffer, digest, is_mapped
 from mluops_cli.execution.sentinel import sentinels
 from mluops_cli.implementations.memory import Guarded
 from schemas.dtypes import DTYPES
-from schemas.values import part_dtype, shaped
+from schemas.wire.value_fields import part_dtype, shaped
 
 HELD = [name for name, dtype in DTYPES.items() if dtype.storage is not None]
 

@@ -12,7 +12,7 @@ from mluops_cli.execution import judgement
 from mluops_cli.execution.case_run import run_case
 from mluops_cli.execution.settings import WorkerSettings
 from mluops_cli.implementations.python import Python
-from schemas.casefile import write_case
+from schemas.casefiles.reading import write_case
 
 from . import diagnosed
 from .conftest import add_tensor, case_node
@@ -131,7 +131,7 @@ def test_no_other_mode_where_it_would_break_the_contract(tmp_path: Path) -> None
     from mluops_cli.execution.case_run import prepare
     from mluops_cli.execution.judgement import _other_modes, outputs_under_test
     from mluops_cli.execution.settings import Judging
-    from schemas.casefile import read_case
+    from schemas.casefiles.reading import read_case
 
     node = case_node("get_indice_pairs", name="case")
     message = node.get_indice_pairs_param

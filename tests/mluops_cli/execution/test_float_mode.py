@@ -16,7 +16,7 @@ from mluops_cli.execution.float_mode import FloatMode, require_subnormals
 from mluops_cli.execution.judgement import judge_outputs
 from mluops_cli.execution.settings import WorkerSettings
 from mluops_cli.implementations.python import Python
-from schemas.casefile import write_case
+from schemas.casefiles.reading import write_case
 from schemas.errors import MluopsError
 from tests.mluops_cli.conftest import Cli
 

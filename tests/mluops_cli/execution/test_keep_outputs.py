@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mluops_cli.main import main
-from schemas.casefile import read_case, write_case
+from schemas.casefiles.reading import read_case, write_case
 
 from .conftest import PLUGIN, add_tensor, case_node, write_psamask
 

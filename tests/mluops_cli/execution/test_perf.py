@@ -14,8 +14,8 @@ from mluops_cli.execution.peaks import Peaks, device_peaks, measured_peaks, peak
 from mluops_cli.execution.perf import MOST, Meter, sample_of
 from mluops_cli.execution.settings import PerfSettings
 from mluops_cli.implementations.python import Python
-from schemas import proto
-from schemas.casefile import read_case
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import read_case
 from schemas.errors import InputError
 
 from .conftest import PLUGIN, SUITE, write_psamask

@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 import pytest
 
-from schemas.casefile import write_case
+from schemas.casefiles.reading import write_case
 
 from .conftest import PLUGIN, add_tensor, case_node, wait_until, write_psamask
 

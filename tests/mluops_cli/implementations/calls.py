@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mluops_cli.implementations.base import Call
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 
 _NAMES = {"float32": "float", "int32": "int32", "float16": "half", "float64": "double"}
 

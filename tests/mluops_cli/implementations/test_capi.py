@@ -15,7 +15,7 @@ from generators.operator import operators
 from mluops_cli.implementations.base import Call, CannotShow, OutOfBounds
 from mluops_cli.implementations.capi import CApi, tables
 from mluops_cli.implementations.registry import implementation_named
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError, UnavailableError
 from schemas.status import STATUS_NUMBERS
 from tests.conftest import PROJECT

@@ -19,9 +19,9 @@ import pytest
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, OutOfBounds
 from mluops_cli.implementations.exec import Exec, room
 from mluops_cli.implementations.registry import implementation_named
-from schemas import proto
-from schemas.casefile import read_case
-from schemas.descriptor import Descriptor
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import read_case
+from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError, UnavailableError
 from tests.conftest import PROJECT
 from tests.mluops_cli.execution.conftest import write_psamask
@@ -35,7 +35,7 @@ FILES = """
 import sys
 from pathlib import Path
 import numpy as np
-from schemas.casefile import read_case, write_case
+from schemas.casefiles.reading import read_case, write_case
 with read_case(Path(sys.argv[1])) as case:
     assert case.node.psamask_forward_param.h_mask == 3
     x = case.inputs[0].array().reshape(2, 3, 3, 3)

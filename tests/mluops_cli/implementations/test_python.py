@@ -13,7 +13,7 @@ import pytest
 
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Outcome, OutOfBounds
 from mluops_cli.implementations.python import CallableKernel, Python
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 
 from .calls import get_indice_pairs, psamask
 

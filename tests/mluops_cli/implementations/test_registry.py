@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from mluops_cli.implementations import registry
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome
 from mluops_cli.main import cli
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError, UnavailableError
 
 SOURCE = """

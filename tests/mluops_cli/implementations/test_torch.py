@@ -14,7 +14,7 @@ import pytest
 from mluops_cli.implementations.base import Call, CannotShow
 from mluops_cli.implementations.registry import implementation_named
 from mluops_cli.implementations.torch import Torch
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError, UnavailableError
 from tests.mluops_cli.implementations.calls import check_hand_values, masked_im2col, psamask
 

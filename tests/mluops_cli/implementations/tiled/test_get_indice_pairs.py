@@ -12,7 +12,7 @@ import pytest
 
 from mluops_cli.implementations.tiled import kernels
 from mluops_cli.implementations.tiled.onchip import Machine, OnChipLimitError
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from tests.mluops_cli.implementations.tiled.trial import MACHINES, Trial, unwritten
 
 OP = "get_indice_pairs"

@@ -10,7 +10,7 @@ import pytest
 
 from mluops_cli.implementations.tiled.onchip import Machine
 from mluops_cli.implementations.tiled.psamask import PsamaskBackward, PsamaskForward, _find_limits, _shares
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from tests.mluops_cli.implementations.tiled.trial import MACHINES, Trial, unwritten
 
 COLLECT, DISTRIBUTE = 0, 1

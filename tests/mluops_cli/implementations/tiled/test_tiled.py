@@ -9,7 +9,7 @@ from mluops_cli.implementations.base import Call, CannotShow
 from mluops_cli.implementations.registry import implementation_named
 from mluops_cli.implementations.tiled import Tiled, machine_of
 from mluops_cli.implementations.tiled.onchip import Machine
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError
 
 OPERATORS = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mluops_cli.implementations.tiled.onchip import Machine, OnChipLimitError
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 from tests.mluops_cli.implementations.tiled.trial import MACHINES, Trial, unwritten
 
 OP = "voxel_pooling_forward"

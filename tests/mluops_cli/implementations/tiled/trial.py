@@ -9,7 +9,7 @@ import numpy as np
 
 from mluops_cli.implementations.tiled import kernels
 from mluops_cli.implementations.tiled.onchip import Machine
-from schemas.descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor
 
 Array = np.ndarray[Any, Any]
 SENTINEL = 77

@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from schemas import proto, values, wire
+from schemas.protos import messages as proto
+from schemas.wire import value_fields as values
+from schemas.wire import fields as wire
 from schemas.dtypes import BY_ENUM
 from schemas.errors import InputError
-from schemas.sidefiles import side_file
+from schemas.casefiles.external_data import side_file
 
 if TYPE_CHECKING:
-    from schemas.tensors import TensorRecord
+    from schemas.casefiles.tensors import TensorRecord
 
 CURRENT: Final = "current"
 OLD: Final = "old"

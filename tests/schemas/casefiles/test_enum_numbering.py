@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.casefile import read_case
+from schemas.casefiles.reading import read_case
 from schemas.criteria import criteria_of
 from schemas.errors import InputError
 
@@ -173,9 +173,9 @@ def test_a_criterion_with_its_current_number_decides(tmp_path: Path, more: bytes
 
 
 def test_texts_and_our_own_files_are_not_doubted(tmp_path: Path) -> None:
-    from schemas import proto
-    from schemas.casefile import write_case
-    from tests.schemas.building import make_node
+    from schemas.protos import messages as proto
+    from schemas.casefiles.reading import write_case
+    from tests.schemas.casefiles.building import make_node
 
     text = 'op_name: "a" evaluation_criterion: MAPE input { id: "x" shape {} layout: LAYOUT_NDHWC dtype: DTYPE_INT8 }'
     (tmp_path / "case.prototxt").write_text(text)
@@ -188,7 +188,7 @@ def test_texts_and_our_own_files_are_not_doubted(tmp_path: Path) -> None:
 
 
 def test_public_files_as_binaries_are_current(shared: Path, tmp_path: Path) -> None:
-    from schemas.converting import convert_case
+    from schemas.casefiles.converting import convert_case
 
     files = sorted((shared / "public_cases/prototxt").rglob("*.prototxt"))
     words = []

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from google.protobuf import descriptor_pb2
 
-from schemas import proto
-from schemas.build import compile_descriptor, compiler
+from schemas.protos import messages as proto
+from tools.build_descriptor import compile_descriptor, compiler
 from schemas.errors import InputError
 
 _LABELS = {1: "optional", 2: "required", 3: "repeated"}
@@ -72,11 +72,11 @@ def test_the_schema_says_what_the_table_says(shared: Path) -> None:
 def test_the_descriptor_is_fresh(tmp_path: Path) -> None:
     compile_descriptor(tmp_path / "new.desc")
     fresh = descriptor_pb2.FileDescriptorSet.FromString((tmp_path / "new.desc").read_bytes())
-    assert fresh == _shipped(), "run: python -m schemas.build"
+    assert fresh == _shipped(), "run: python -m tools.build_descriptor"
 
 
 def test_importing_costs_no_protobuf() -> None:
-    code = "import sys, schemas.proto, schemas.criteria; sys.exit('google.protobuf' in sys.modules)"
+    code = "import sys, schemas.protos.messages, schemas.criteria; sys.exit('google.protobuf' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

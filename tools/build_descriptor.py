@@ -1,4 +1,4 @@
-"""Compiles the .proto files into the shipped descriptor: `python -m schemas.build` (needs protoc, a dev tool)."""
+"""Compiles the .proto files into the shipped descriptor: `python -m tools.build_descriptor` (needs protoc, a dev tool)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from schemas.errors import MluopsError, UnavailableError
-from schemas.proto import DESCRIPTOR
+from schemas.protos.messages import DESCRIPTOR
 
 PROTOS: Final = ("mluoptest.proto", "mluops_case.proto")  # in the order of their imports
 

@@ -17,10 +17,13 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas import proto, text, values, wire
+from schemas.protos import messages as proto
+from schemas.prototext import writer as text
+from schemas.wire import value_fields as values
+from schemas.wire import fields as wire
 from schemas.dtypes import BY_ENUM, DType
 from schemas.errors import InputError, Place, UnavailableError
-from schemas.tensors import span
+from schemas.casefiles.tensors import span
 
 ALIGNMENT: Final = 64
 INLINE_LIMIT: Final = 64 << 20

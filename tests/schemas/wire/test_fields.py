@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from schemas import proto, varints, wire
+from schemas.protos import messages as proto
+from schemas.wire import varints
+from schemas.wire import fields as wire
 from schemas.errors import InputError
 
 _NUMBERS = st.one_of(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.errors import InputError
-from schemas.varints import LONGEST, Bytes, decode_varints
+from schemas.wire.varints import LONGEST, Bytes, decode_varints
 
 VARINT: Final = 0
 FIXED64: Final = 1

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import InputError, UnavailableError
-from tests.schemas.building import make_node, read
+from tests.schemas.casefiles.building import make_node, read
 
 VALUES = np.arange(3_000_000, dtype=np.float32)
 

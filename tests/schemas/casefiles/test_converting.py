@@ -9,11 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from schemas import proto
-from schemas.casefile import read_case, write_case
-from schemas.converting import convert_case
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import read_case, write_case
+from schemas.casefiles.converting import convert_case
 from schemas.errors import InputError
-from tests.schemas.building import add_output, as_bytes, make_node
+from tests.schemas.casefiles.building import add_output, as_bytes, make_node
 
 STORAGE: dict[str, Any] = {
     "half": np.float16, "float": np.float32, "double": np.float64, "bfloat16": ml_dtypes.bfloat16, "int8": np.int8,

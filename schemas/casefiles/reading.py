@@ -16,13 +16,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from schemas import proto, wire
+from schemas.protos import messages as proto
+from schemas.wire import fields as wire
 from schemas.errors import InputError, Place, UnavailableError, located
-from schemas.generation import CURRENT, OLD, Numbering, numbering_of, translated
-from schemas.runs import parse_case_text
-from schemas.tensors import TensorRecord, make_record
-from schemas.values import BULK, Bulk, element_kind
-from schemas.writing import WrittenCase, case_size, write_case
+from schemas.casefiles.enum_numbering import CURRENT, OLD, Numbering, numbering_of, translated
+from schemas.prototext.parser import parse_case_text
+from schemas.casefiles.tensors import TensorRecord, make_record
+from schemas.wire.value_fields import BULK, Bulk, element_kind
+from schemas.casefiles.writing import WrittenCase, case_size, write_case
 
 __all__ = ["SHORT", "SUFFIXES", "CaseFile", "WrittenCase", "case_size", "read_case", "write_case"]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas import proto
-from schemas.casefile import write_case
-from schemas.proto import DESCRIPTOR
-from tests.schemas.building import add_output, make_node
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import write_case
+from schemas.protos.messages import DESCRIPTOR
+from tests.schemas.casefiles.building import add_output, make_node
 
 _CHECK = """
 import sys
@@ -28,7 +28,7 @@ assert np.array(node.input[0].value_f[:], np.float32).tobytes() == array.tobytes
 assert node.output[0].value_i[:] == array.view(np.int32).tolist()
 sys.path.insert(0, {project!r})
 from pathlib import Path
-from schemas.casefile import read_case, write_case
+from schemas.casefiles.reading import read_case, write_case
 case = read_case(Path({file!r}))
 assert case.meta.suite == "network"
 first, second = case.inputs[0].array(), case.outputs[0].array()

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from schemas import proto
-from schemas.values import Payload, Strings
+from schemas.protos import messages as proto
+from schemas.wire.value_fields import Payload, Strings
 
 _CHUNK: Final = 1 << 14  # values formatted at once
 

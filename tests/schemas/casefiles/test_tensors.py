@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas import proto
-from schemas.descriptor import Descriptor
+from schemas.protos import messages as proto
+from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError
-from tests.schemas.building import make_node, read
+from tests.schemas.casefiles.building import make_node, read
 
 
 def values(folder: Path, dtype: str, *shape: int, **fields: Any) -> Any:
@@ -255,7 +255,7 @@ def test_a_side_file_is_mapped_and_found_from_anywhere(tmp_path: Path, monkeypat
         base = base.base
     assert isinstance(base, np.memmap)
     assert not array.flags.writeable
-    from schemas.casefile import read_case
+    from schemas.casefiles.reading import read_case
 
     for folder, path in ((tmp_path, "case.pb"), (tmp_path / "data", "../case.pb")):
         monkeypatch.chdir(folder)
@@ -339,7 +339,7 @@ def test_strided_tensors_of_two_parts(tmp_path: Path, dtype: str, fields: dict[s
     assert turned.array().tolist() == np.array(expected).transpose(axes).tolist()
     array, again = turned.array(), make_node(2, 2, dtype=dtype)
     again.input[0].shape.dim_stride.extend([1, 2])
-    from schemas.casefile import read_case, write_case
+    from schemas.casefiles.reading import read_case, write_case
 
     for limit in (0, 1 << 20):
         write_case(tmp_path / "again.pb", again, [array], [], inline_limit=limit)

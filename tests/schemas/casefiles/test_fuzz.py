@@ -18,12 +18,12 @@ from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from schemas import proto
-from schemas.casefile import read_case, write_case
-from schemas.converting import convert_case
+from schemas.protos import messages as proto
+from schemas.casefiles.reading import read_case, write_case
+from schemas.casefiles.converting import convert_case
 from schemas.errors import InputError
-from schemas.values import BULK, kept
-from tests.schemas.building import add_output, make_node
+from schemas.wire.value_fields import BULK, kept
+from tests.schemas.casefiles.building import add_output, make_node
 
 SECONDS = 5.0  # for one file of a few hundred bytes, on a loaded machine
 BYTES = 256 << 20  # what reading all of them together may add to the peak memory
@@ -195,7 +195,7 @@ def test_twenty_thousand_mutated_files(folder: Path, bounded_memory: None, suffi
 
 
 def test_the_fuzz_sees_a_wrong_value(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from schemas import values as module
+    from schemas.wire import value_fields as module
 
     convert = module._number_of
     monkeypatch.setattr(module, "_number_of", lambda *rest: convert(*rest) + 1)

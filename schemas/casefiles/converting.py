@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from schemas import proto, values
-from schemas.casefile import CaseFile
+from schemas.protos import messages as proto
+from schemas.wire import value_fields as values
+from schemas.casefiles.reading import CaseFile
 from schemas.errors import InputError, MluopsError
-from schemas.sidefiles import SideFile, side_file
-from schemas.tensors import TensorRecord
-from schemas.writing import Layout, Plan, Writer, WrittenCase, write_layout
+from schemas.casefiles.external_data import SideFile, side_file
+from schemas.casefiles.tensors import TensorRecord
+from schemas.casefiles.writing import Layout, Plan, Writer, WrittenCase, write_layout
 
 Warn = Callable[[str], None]
 

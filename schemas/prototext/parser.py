@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from schemas import proto
+from schemas.protos import messages as proto
 from schemas.errors import InputError
-from schemas.values import BULK
+from schemas.wire.value_fields import BULK
 
 _LEAST: Final = 64  # values from which on a run is worth it
 _STEP: Final = 4096  # values matched at once: the matcher's memory grows with them

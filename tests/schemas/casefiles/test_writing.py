@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas import proto, wire, writing
-from schemas.casefile import case_size, read_case, write_case
+from schemas.protos import messages as proto
+from schemas.wire import fields as wire
+from schemas.casefiles import writing
+from schemas.casefiles.reading import case_size, read_case, write_case
 from schemas.errors import InputError, UnavailableError
-from tests.schemas.building import add_output, make_node
+from tests.schemas.casefiles.building import add_output, make_node
 
 _STORAGE: dict[str, Any] = {
     "half": np.float16, "float": np.float32, "double": np.float64, "bfloat16": ml_dtypes.bfloat16, "int8": np.int8,

@@ -1,0 +1,1 @@
+"""Case files: reading, writing and converting them, external data, enum numberings."""

@@ -1,0 +1,1 @@
+"""The schema of case files (.proto and descriptor) and its message classes."""

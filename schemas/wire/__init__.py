@@ -1,0 +1,1 @@
+"""The protobuf wire format: varints, fields, and the value fields of a tensor."""
