@@ -71,7 +71,7 @@ proto: install  ## rebuild the descriptor of the case file's schema
 	$(BIN)/python -m tools.build_descriptor
 
 docs: install  ## docs/operators, then the pictures of the README (those need Chromium: make browser)
-	$(BIN)/python -m generators.contract_docs
+	$(BIN)/python -m generators.contracts.documentation
 	$(BIN)/python docs/pictures.py
 
 browser:  ## Debian: Chromium, its driver and xmllint, for the tests of the HTML and JUnit reports (as root)
@@ -79,7 +79,7 @@ browser:  ## Debian: Chromium, its driver and xmllint, for the tests of the HTML
 	apt-get install -y --no-install-recommends chromium chromium-driver libxml2-utils fonts-noto-cjk
 
 schemas: install  ## rebuild the JSON Schemas from the models
-	$(BIN)/python -m generators.spec_schema
+	$(BIN)/python -m tools.spec_schema
 	$(BIN)/python -m mluops_cli.reports.schemas
 
 faults: install  ## docs/faults.md: which case catches which faulty implementation

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Row, ratio, seconds
-from generators.expand import expand
-from generators.spec import load_spec
+from generators.specs.expansion import expand
+from generators.specs.loader import load_spec
 
 _MATRIX = """\
 op: psamask_forward

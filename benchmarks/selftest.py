@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from benchmarks.measure import Row, seconds
-from generators.casegen import case_bytes, generate
-from generators.expand import expand_operator
+from generators.casegen.generate import case_bytes, generate
+from generators.specs.expansion import expand_operator
 from mluops_cli.execution.case_run import prepare
 from mluops_cli.execution.judgement import judge, outputs_under_test
 from mluops_cli.execution.selftest import selftest_case

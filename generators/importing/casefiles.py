@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.binding import plain_message
+from generators.contracts.binding import plain_message
 from generators.importing.draft import CaseDraft, TensorDraft, dist_of, plain
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.criteria import criteria_of

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from generators.contract import Contract, Violation
+from generators.contracts.model import Contract, Violation
 from generators.importing.draft import CaseDraft, TensorDraft
-from generators.operator import Operator
+from generators.contracts.operator import Operator
 from schemas.tensor_descriptor import Descriptor
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from generators.contract import Contract, Env, Parameter, Rule, TensorSpec
-from generators.lidar import cell_numbers, cells_at, draw_sites
-from generators.operator import Array, Arrays, Operator
+from generators.contracts.model import Contract, Env, Parameter, Rule, TensorSpec
+from generators.data.point_clouds import cell_numbers, cells_at, draw_sites
+from generators.contracts.operator import Array, Arrays, Operator
 from schemas.criteria import Criterion
 from schemas.errors import InputError
 from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS

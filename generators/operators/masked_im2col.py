@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from generators.contract import Contract, Env, Parameter, TensorSpec
-from generators.operator import Array, Arrays, Operator
+from generators.contracts.model import Contract, Env, Parameter, TensorSpec
+from generators.contracts.operator import Array, Arrays, Operator
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM, SUCCESS
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from generators.contract import Contract, Env, Parameter, TensorSpec
-from generators.operator import Array, Arrays, Operator
+from generators.contracts.model import Contract, Env, Parameter, TensorSpec
+from generators.contracts.operator import Array, Arrays, Operator
 from schemas.criteria import Criterion
 
 _SUM = tuple(Criterion(name, 3e-3, "category atomic_add") for name in ("diff1", "diff2"))

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from generators.binding import Bound, bind
-from generators.operator import Operator
-from generators.thresholds import SOURCE as DYNAMIC
+from generators.contracts.binding import Bound, bind
+from generators.contracts.operator import Operator
+from generators.casegen.thresholds import SOURCE as DYNAMIC
 from mluops_cli.checking.finding import ERROR, NOTE, WARNING, Finding
 from mluops_cli.checking.tensors import expects_failure
 from schemas.casefiles.reading import CaseFile

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from generators.operator import Operator, operators
+from generators.contracts.operator import Operator, operators
 from mluops_cli.checking import cases, draws, tensors
 from mluops_cli.checking.finding import ERROR, WARNING, Finding
 from schemas.casefiles.reading import CaseFile, read_case

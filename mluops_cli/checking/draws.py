@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from generators.operator import Operator
+from generators.contracts.operator import Operator
 from mluops_cli.checking.finding import ERROR, WARNING, Finding
 from mluops_cli.checking.tensors import records
 from schemas.casefiles.reading import CaseFile

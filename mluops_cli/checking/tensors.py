@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from generators.contract import LARGE
-from generators.operator import Operator
+from generators.contracts.model import LARGE
+from generators.contracts.operator import Operator
 from mluops_cli.checking.finding import ERROR, NOTE, WARNING, Finding
 from schemas.casefiles.reading import CaseFile
 from schemas.errors import InputError, UnavailableError

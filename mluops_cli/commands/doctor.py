@@ -123,7 +123,7 @@ def _protobuf() -> str:
 
 
 def _operators() -> str:
-    from generators.operator import operators
+    from generators.contracts.operator import operators
 
     return ", ".join(sorted(operators()))
 

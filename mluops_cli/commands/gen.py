@@ -26,8 +26,8 @@ from mluops_cli.commands.tables import format_bytes, table_lines
 from mluops_cli.machine import cores
 
 if TYPE_CHECKING:
-    from generators.batch import Result, Task
-    from generators.thresholds import Figures
+    from generators.casegen.worker_pool import Result, Task
+    from generators.casegen.thresholds import Figures
 
 NOTHING_SELECTED: Final = 5
 WRONG_INPUT: Final = 2
@@ -121,10 +121,10 @@ def _generations(
     figures: Figures | None,
 ) -> tuple[list[Task], dict[str, int]]:
     """A task per selected case, and the bytes of its files."""
-    from generators.batch import Task
-    from generators.casegen import case_bytes, generate
-    from generators.selection import select_cases
-    from generators.sizes import planned_size
+    from generators.casegen.worker_pool import Task
+    from generators.casegen.generate import case_bytes, generate
+    from generators.specs.selection import select_cases
+    from generators.casegen.size_estimate import planned_size
 
     cases = select_cases(ops, suites, specs, seed)
     tasks = [
@@ -138,9 +138,9 @@ def _completions(
     sources: Sequence[Path], out: Path, format_: str, inline_limit: int, generation: str, figures: Figures | None
 ) -> tuple[list[Task], dict[str, int], list[str]]:
     """A task per existing file that can be completed, the bytes of its tensors, and what is wrong with the others."""
-    from generators.batch import Task
-    from generators.binding import stored_bytes
-    from generators.casegen import bind_known, complete
+    from generators.casegen.worker_pool import Task
+    from generators.contracts.binding import stored_bytes
+    from generators.casegen.generate import bind_known, complete
     from mluops_cli.execution.plan import plan_cases
     from schemas.casefiles.reading import read_case
     from schemas.errors import MluopsError
@@ -197,7 +197,7 @@ def _print_plan(sizes: dict[str, int]) -> None:
 
 def _check_space(out: Path, sizes: dict[str, int]) -> None:
     """UnavailableError where the disk can't take the files; those that they replace count as room."""
-    from generators.manifest import case_files
+    from generators.casegen.manifest import case_files
     from schemas.errors import UnavailableError
 
     existing = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
@@ -213,8 +213,8 @@ def _check_space(out: Path, sizes: dict[str, int]) -> None:
 
 def _write(tasks: Sequence[Task], out: Path, jobs: int, plugins: Sequence[Path]) -> int:
     """Make all cases, then the manifest, also of what is done when something stops it; the exit code."""
-    from generators.batch import run_tasks
-    from generators.manifest import refuse_foreign, remove_stale, update_manifest
+    from generators.casegen.worker_pool import run_tasks
+    from generators.casegen.manifest import refuse_foreign, remove_stale, update_manifest
     from schemas.errors import MluopsError, UnavailableError
 
     make_folder(out)

@@ -34,7 +34,7 @@ def command(sources: tuple[Path, ...], out: Path, suite: str, plugins: tuple[Pat
     occurs. What doesn't go over as it stands, unknown keys first of all, is named on stderr.
     """
     from generators.importing.specs import specs_of, write_spec
-    from generators.spec_leaves import NAME
+    from generators.specs.fields import NAME
     from schemas.errors import InputError
 
     if not NAME.fullmatch(suite):

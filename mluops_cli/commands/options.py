@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import rich_click as click
 
-from generators.operator import add_operators
+from generators.contracts.operator import add_operators
 from mluops_cli.implementations.loading import load_file
 from mluops_cli.implementations.registry import add_implementations
 from schemas.errors import InputError

@@ -77,8 +77,8 @@ def _case_files(paths: Sequence[Path], suites: frozenset[str]) -> Iterator[Seque
     if paths:
         yield paths
         return
-    from generators.casegen import generate
-    from generators.selection import select_cases
+    from generators.casegen.generate import generate
+    from generators.specs.selection import select_cases
 
     with tempfile.TemporaryDirectory(prefix="mluops-selftest-") as folder:
         for case in select_cases((), suites or _SMALL, (), 1):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from generators.binding import Bound
+from generators.contracts.binding import Bound
 from mluops_cli.execution.buffers import Array, OutputBuffer, digest
 from mluops_cli.execution.float_mode import MODE, require_subnormals
 from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge_outputs

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from generators.binding import Bound, bind
-from generators.contract import LARGE
-from generators.operator import operators
+from generators.contracts.binding import Bound, bind
+from generators.contracts.model import LARGE
+from generators.contracts.operator import operators
 from mluops_cli.execution.buffers import Array, OutputBuffer, digest, is_mapped
 from mluops_cli.execution.calls import GOES_ON, Calls, Prepared, Result, error
 from mluops_cli.execution.perf import Meter

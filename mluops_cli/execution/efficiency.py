@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from generators.binding import Bound
-from generators.contract import Contract
-from generators.operator import Array
+from generators.contracts.binding import Bound
+from generators.contracts.model import Contract
+from generators.contracts.operator import Array
 from mluops_cli.execution.peaks import Peaks
 
 # OPERATORS.md, theoretical work: the share of its peak that the bottleneck side must reach, by suite.

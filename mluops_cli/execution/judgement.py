@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.binding import Bound
-from generators.operator import Arrays
+from generators.contracts.binding import Bound
+from generators.contracts.operator import Arrays
 from mluops_cli.execution.buffers import Array, OutputBuffer
 from mluops_cli.execution.raised import describe
 from mluops_cli.execution.settings import Judging

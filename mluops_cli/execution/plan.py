@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from generators.binding import EXTERNAL
-from generators.manifest import ForeignManifest, read_manifest
+from generators.contracts.binding import EXTERNAL
+from generators.casegen.manifest import ForeignManifest, read_manifest
 from mluops_cli.execution.selection import parse_keywords, parse_shard, shard
 from schemas.casefiles.reading import SUFFIXES, read_case
 from schemas.errors import InputError, MluopsError
@@ -61,7 +61,7 @@ def plan_cases(
         _describe(path, name, generation) for path, name in _find(paths, os.path.realpath(out) if out else None)
     )
     if suites:
-        from generators.selection import check_suites  # here: it brings all that reads specs
+        from generators.specs.selection import check_suites  # here: it brings all that reads specs
 
         check_suites(suites, {case.suite for case in cases})
         cases = [case for case in cases if case.suite in suites]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.binding import Bound
+from generators.contracts.binding import Bound
 from mluops_cli.execution.case_run import Prepared, prepare
 from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test
 from mluops_cli.execution.settings import Judging

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import Any, Final
 
-from generators.batch import available_memory
+from generators.casegen.worker_pool import available_memory
 from mluops_cli.execution.events import CaseStarted, Heartbeat, Listener, RunFinished
 from mluops_cli.execution.interrupt import Interrupt, interruptible
 from mluops_cli.execution.ledger import Ledger

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.contract import Violation
+from generators.contracts.model import Violation
 from mluops_cli.implementations.base import Array, BadAnswer, Call, CannotShow, Implementation, Outcome, OutOfBounds
 from mluops_cli.implementations.loading import load_error, load_object
 from mluops_cli.implementations.memory import Guarded, workspace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generators.operator import operators
+from generators.contracts.operator import operators
 
 
 def scalar_names(op: str) -> tuple[str, ...] | None:

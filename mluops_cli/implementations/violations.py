@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from generators.contract import Violation
-from generators.operator import operators
+from generators.contracts.model import Violation
+from generators.contracts.operator import operators
 from mluops_cli.implementations.base import Call
 
 

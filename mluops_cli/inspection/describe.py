@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from generators.binding import plain_message
-from generators.operator import operators
+from generators.contracts.binding import plain_message
+from generators.contracts.operator import operators
 from mluops_cli.inspection.figures import figures_of
 from schemas.casefiles.reading import CaseFile
 from schemas.criteria import baseline_device, criteria_of

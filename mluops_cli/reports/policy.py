@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from generators.yaml_marks import load_yaml, together
+from generators.specs.yaml_loader import load_yaml, together
 from schemas.errors import InputError
 from schemas.suggest import did_you_mean
 

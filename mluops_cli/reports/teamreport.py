@@ -10,8 +10,8 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from generators.contract import LARGE, Contract
-from generators.operator import operators
+from generators.contracts.model import LARGE, Contract
+from generators.contracts.operator import operators
 from mluops_cli.reports.finished import FinishedRun, judged
 from mluops_cli.reports.performance import rated
 from mluops_cli.reports.record import Record

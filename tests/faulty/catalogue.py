@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from generators.casegen import generate
-from generators.expand import expand_operator
+from generators.casegen.generate import generate
+from generators.specs.expansion import expand_operator
 from mluops_cli.execution.case_run import run_case
 from mluops_cli.execution.settings import WorkerSettings
 from mluops_cli.implementations.python import Python

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from generators import casegen
+from generators.casegen import generate as casegen
 from schemas.protos import messages as proto
 from schemas.errors import UnavailableError
 from tests.conftest import PROJECT
@@ -281,8 +281,8 @@ def test_a_missing_spec_and_a_foreign_manifest_are_refused(cli: Cli, specs: Path
 
 PLUGIN = """
 import numpy as np
-from generators.contract import Contract, TensorSpec
-from generators.operator import Operator
+from generators.contracts.model import Contract, TensorSpec
+from generators.contracts.operator import Operator
 from schemas.criteria import Criterion
 from pathlib import Path
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generators.case import Case
-from generators.expand import expand
-from generators.spec import load_spec
+from generators.contracts.case import Case
+from generators.specs.expansion import expand
+from generators.specs.loader import load_spec
 from schemas.protos import messages as proto
 from schemas.casefiles.reading import read_case, write_case
 from tests.mluops_cli.conftest import Cli

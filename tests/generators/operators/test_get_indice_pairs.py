@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from generators.operator import operator_named
+from generators.contracts.operator import operator_named
 from schemas.casefiles.reading import read_case
 from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError

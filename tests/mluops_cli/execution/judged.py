@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 
-from generators.operator import operators
+from generators.contracts.operator import operators
 from mluops_cli.execution.calls import Prepared
 
 NOTED = []

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generators.binding import bind
-from generators.operator import operators
+from generators.contracts.binding import bind
+from generators.contracts.operator import operators
 from mluops_cli.execution import calls
 from mluops_cli.execution.case_run import prepare, run_case
 from mluops_cli.execution.judgement import judge, judge_outputs, outputs_under_test

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generators.operator import operator_named
+from generators.contracts.operator import operator_named
 from mluops_cli.execution import peaks as peaks_module
 from mluops_cli.execution.efficiency import Efficiency, Work, efficiency_of, shortfall
 from mluops_cli.execution.peaks import Peaks, device_peaks, measured_peaks, peaks_for

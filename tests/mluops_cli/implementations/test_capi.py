@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generators.operator import operators
+from generators.contracts.operator import operators
 from mluops_cli.implementations.base import Call, CannotShow, OutOfBounds
 from mluops_cli.implementations.capi import CApi, tables
 from mluops_cli.implementations.registry import implementation_named

@@ -35,7 +35,7 @@ def mask(op, inputs, outputs, params):
 
 # Right but for what lies behind the pairs, which counts with --strict-tail alone.
 TAIL = """
-from generators.operator import operators
+from generators.contracts.operator import operators
 
 def tail(op, inputs, outputs, params):
     shapes = {name: array.shape for name, array in outputs.items()}

@@ -1,0 +1,1 @@
+"""Cases into case files: baselines, nodes, thresholds, the manifest."""

@@ -1,0 +1,181 @@
+"""The Node message of a case: everything of its file but the values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import Any, Final
+
+import xxhash
+
+from generators.contracts.case import Case, TensorPlan
+from generators.contracts.model import Contract, Shape
+from generators.data.draw import BIT_GENERATOR, recipe_text
+from schemas.protos import messages as proto
+from schemas.criteria import NAMES, Criterion
+from schemas.dtypes import DTYPES
+from schemas.errors import InputError, Place
+from schemas.version import __version__
+
+NO_HASH: Final = "0" * 32  # as long as a hash is
+_ENUMS: Final = {ours: theirs for theirs, ours in reversed(NAMES.items()) if theirs == ours.upper()}
+Criteria = Mapping[str, tuple[Criterion, ...]]
+
+
+def build_node(case: Case, contract: Contract, baseline: bool, *, per_output: bool = False) -> Any:
+    """The Node of a case with its metadata; the dims of outputs are those of the plans, hashes are left to sign.
+
+    baseline tells whether the file will carry the outputs: its device is then GPU, so that every runner uses them.
+    per_output: thresholds are stored with each output even where all agree. InputError, with the spec's place, where a
+    size, a stride or a parameter is beyond its field.
+    """
+    node = proto.Node()
+    node.op_name = case.op
+    for tensors, plans in ((node.input, case.inputs), (node.output, case.outputs)):
+        for plan in plans:
+            with _fitting(case):
+                _add_tensor(tensors.add(), plan)
+    set_criteria(node, [case.criteria[plan.name] for plan in case.outputs], per_output=per_output)
+    if baseline:
+        set_baseline_device(node)
+    meta = proto.CaseMeta(
+        suite=case.suite,
+        name=case.name,
+        expect=case.expect,
+        seed=case.seed,
+        spec_digest=digest(case),
+        version=__version__,
+        place=short_place(case.place),
+        faults=case.faults,
+        tags=case.tags,
+    )
+    note_criteria(meta, {plan.name: case.criteria[plan.name] for plan in case.outputs})
+    with _fitting(case):
+        _set_params(node, meta, case, contract)
+    proto.set_meta(node, meta)
+    return node
+
+
+@contextmanager
+def _fitting(case: Case) -> Iterator[None]:
+    """Tell a size, stride or parameter that is beyond its field as the spec's fault."""
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{case.id} doesn't fit into a case file: {error}", Place(case.place)) from None
+
+
+def sign(node: Any, hashes: Mapping[str, tuple[str, str]], withheld: Sequence[str]) -> None:
+    """Put into the metadata how each tensor was made, (recipe, hash) by name, and which have no data on purpose."""
+    meta = proto.get_meta(node)
+    assert meta is not None
+    del meta.origins[:]
+    del meta.withheld[:]
+    for tensor, (recipe, hashed) in hashes.items():
+        meta.origins.add(tensor=tensor, recipe=recipe, hash=hashed)
+    meta.withheld.extend(withheld)
+
+
+def note_criteria(meta: Any, criteria: Criteria) -> None:
+    """Put the criteria of each output into the metadata, with their sources."""
+    del meta.criteria[:]
+    for output, own in criteria.items():
+        for each in own:
+            meta.criteria.add(output=output, name=each.name, threshold=each.threshold, source=each.source)
+
+
+def recipe(plan: TensorPlan) -> str:
+    """How an input is drawn, generator included: equal texts and keys give equal data."""
+    return f"{recipe_text(plan.values)}; {BIT_GENERATOR}" if plan.values else ""
+
+
+def set_dims(tensor: Any, dims: Shape) -> None:
+    """Write dims into a Tensor message."""
+    del tensor.shape.dims[:]
+    tensor.shape.dims.extend(dims)
+
+
+def set_baseline_device(node: Any) -> None:
+    """Say that the file carries its baseline, in both places where readers look."""
+    node.device = node.DESCRIPTOR.fields_by_name["device"].enum_type.values_by_name["GPU"].number
+    if node.HasField("test_param"):
+        node.test_param.baseline_device = node.device
+
+
+def set_criteria(node: Any, outputs: Sequence[tuple[Criterion, ...]], *, per_output: bool = False) -> None:
+    """Write the criteria as the interface has them, over any that are there: in test_param where all outputs agree
+    (and per_output doesn't forbid it), else with each output.
+
+    Criteria that the interface has no number for are left out. An output that is not judged by a criterion of another
+    gets an infinite threshold for it.
+    """
+    for field in ("error_func", "error_threshold") if node.HasField("test_param") else ():
+        node.test_param.ClearField(field)
+    for field in ("evaluation_criterion", "evaluation_threshold"):
+        node.ClearField(field)
+    for tensor in node.output:
+        tensor.thresholds.ClearField("evaluation_threshold")
+    known = [{each.name: each.threshold for each in criteria if each.name in _ENUMS} for criteria in outputs]
+    names = list(dict.fromkeys(name for thresholds in known for name in thresholds))
+    if not per_output and all(thresholds == known[0] for thresholds in known):
+        for name in names:
+            node.test_param.error_func.append(_criterion_number(node, name))
+            node.test_param.error_threshold.append(known[0][name])
+        return
+    node.evaluation_criterion.extend(_criterion_number(node, name) for name in names)
+    for tensor, thresholds in zip(node.output, known, strict=True):
+        tensor.thresholds.evaluation_threshold.extend(thresholds.get(name, float("inf")) for name in names)
+
+
+def digest(case: Case) -> str:
+    """A hash of everything that decides the case's data."""
+    plans = [
+        (plan.name, plan.dtype, plan.layout, plan.dims, plan.strides, recipe(plan))
+        for plan in (*case.inputs, *case.outputs)
+    ]
+    text = json.dumps([case.id, sorted(case.params.items()), plans, case.expect, case.faults, case.seed])
+    return xxhash.xxh3_64_hexdigest(text.encode())
+
+
+def short_place(place: str) -> str:
+    """file:line without folders: a tree of case files doesn't depend on where the specs lay."""
+    return PurePath(place).name
+
+
+def _criterion_number(node: Any, name: str) -> int:
+    enum = node.DESCRIPTOR.fields_by_name["evaluation_criterion"].enum_type
+    number: int = enum.values_by_name[_ENUMS[name]].number
+    return number
+
+
+def _add_tensor(tensor: Any, plan: TensorPlan) -> None:
+    numbers = tensor.DESCRIPTOR.fields_by_name
+    tensor.id = plan.name
+    tensor.shape.dims.extend(max(0, size) for size in plan.dims)
+    tensor.shape.dim_stride.extend(plan.strides or ())
+    tensor.layout = numbers["layout"].enum_type.values_by_name[f"LAYOUT_{plan.layout}"].number
+    tensor.dtype = numbers["dtype"].enum_type.values_by_name[DTYPES[plan.dtype].enum].number
+
+
+def _set_params(node: Any, meta: Any, case: Case, contract: Contract) -> None:
+    """The parameters in the operator's message; as JSON in the metadata where the interface has no such message."""
+    dims = {plan.name: plan.dims for plan in case.outputs}
+    values = {
+        each.name: case.params.get(each.name) if each.output is None else dims[each.output[0]][each.output[1]]
+        for each in contract.parameters
+    }
+    values = {name: value for name, value in values.items() if value is not None}
+    key = f"{case.op}_param"
+    if key not in node.DESCRIPTOR.fields_by_name:
+        if values:
+            meta.params = json.dumps(values, sort_keys=True)
+        return
+    message = getattr(node, key)
+    message.SetInParent()
+    for name, value in values.items():
+        if isinstance(value, tuple):
+            getattr(message, name).extend(value)
+        else:
+            setattr(message, name, value)

@@ -1,0 +1,64 @@
+"""Dynamic thresholds: how far off the reference kernel is when it computes at the outputs' own precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from generators.contracts.model import Env
+from generators.contracts.operator import Array, Arrays, Operator
+from schemas.criteria import Criterion
+
+RATE: Final = 10  # how many times that error is allowed
+SOURCE: Final = "dynamic"
+# dtype of an output -> what its kernels compute in, and the smallest threshold (an ULP or so)
+PRECISIONS: Final[dict[str, tuple[type[np.floating[Any]], float]]] = {
+    "float": (np.float32, 1.2e-7),
+    "half": (np.float16, 9.8e-4),
+}
+
+Criteria = Mapping[str, tuple[Criterion, ...]]
+Figures = Callable[[Array, Array, Sequence[str], str], dict[str, float | None]]
+"""The value of each criterion of an output of that dtype against its baseline, None where it can't be computed."""
+
+
+def dynamic_criteria(
+    criteria: Criteria,
+    dtypes: Mapping[str, str],
+    operator: Operator,
+    inputs: Arrays,
+    env: Env,
+    baseline: Arrays,
+    figures: Figures,
+) -> dict[str, tuple[Criterion, ...]]:
+    """The criteria with thresholds of RATE times the reference's own error, where they are tolerances.
+
+    Kept as they are: criteria at threshold 0, figures that can't be computed, outputs of other dtypes, and all of an
+    operator without a computation at lower precision. Source: EVALUATION.md, dynamic threshold.
+    """
+    rough: dict[str, Arrays | None] = {}
+    found = dict(criteria)
+    for output, own in criteria.items():
+        dtype = dtypes[output]
+        if dtype not in PRECISIONS or not any(criterion.threshold > 0 for criterion in own):
+            continue
+        computed_in, floor = PRECISIONS[dtype]
+        if dtype not in rough:
+            with np.errstate(all="ignore"):
+                rough[dtype] = operator.reference_in(computed_in, inputs, env)
+        arrays = rough[dtype]
+        if arrays is not None:
+            names = [criterion.name for criterion in own]
+            errors = figures(baseline[output], arrays[output], names, dtype)
+            found[output] = tuple(_dynamic(criterion, errors[criterion.name], floor) for criterion in own)
+    return found
+
+
+def _dynamic(criterion: Criterion, error: float | None, floor: float) -> Criterion:
+    if criterion.threshold == 0 or error is None or not math.isfinite(error):
+        return criterion
+    return replace(criterion, threshold=max(RATE * error, floor), source=SOURCE)

@@ -1,0 +1,1 @@
+"""What an operator accepts and computes: contracts, operators, and what derives from them."""

@@ -1,0 +1,256 @@
+"""A case file seen through its operator's contract: tensors by name, parameters in full, what is expected."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from generators.contracts.model import LARGE, Contract, Parameter
+from generators.data.draw import draw_random_data
+from generators.contracts.operator import Array, Operator
+from schemas.casefiles.reading import CaseFile
+from schemas.criteria import Criterion, baseline_device, criteria_of
+from schemas.tensor_descriptor import Descriptor
+from schemas.errors import InputError, Place
+from schemas.casefiles.enum_numbering import OLD
+from schemas.status import SUCCESS
+from schemas.casefiles.tensors import TensorRecord
+
+EXTERNAL = "external"  # the suite of files without our metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A case file bound to its operator; without a contract tensors are named by their ids.
+
+    params holds ints, floats and tuples under the file's field names, defaults filled in. descriptors holds inputs,
+    then outputs; an output called like an input is x~2 there, and None stands for a tensor that is absent. withheld
+    names the tensors whose data are absent on purpose.
+    """
+
+    file: CaseFile
+    operator: Operator | None
+    suite: str
+    name: str
+    params: Mapping[str, Any]
+    inputs: Mapping[str, TensorRecord]
+    outputs: Mapping[str, TensorRecord]
+    descriptors: Mapping[str, Descriptor | None]
+    criteria: Mapping[str, tuple[Criterion, ...]]
+    expect: tuple[str, ...] = (SUCCESS,)
+    faults: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    withheld: frozenset[str] = frozenset()
+    seed: int = 1
+
+    @property
+    def op(self) -> str:
+        """The operator's name."""
+        return self.file.op
+
+    @property
+    def id(self) -> str:
+        """operator/suite/name."""
+        return f"{self.op}/{self.suite}/{self.name}"
+
+    @property
+    def valid(self) -> bool:
+        """Whether a correct implementation computes something: only SUCCESS is expected."""
+        return self.expect == (SUCCESS,)
+
+    @property
+    def carries_baseline(self) -> bool:
+        """Whether the file holds the values of every output that counts, and means them as the baseline.
+
+        A file of device CPU wants its baseline computed; without a contract nobody could, so what is stored counts.
+        """
+        if self.operator is not None and baseline_device(self.file.node) == "CPU":
+            return False
+        counting = (record for record in self.outputs.values() if record.judged and not record.absent)
+        return all(record.has_values or not record.elements for record in counting)
+
+    @property
+    def records(self) -> dict[str, TensorRecord]:
+        """Inputs, then outputs, under the names of descriptors."""
+        return dict(zip(self.descriptors, (*self.inputs.values(), *self.outputs.values()), strict=True))
+
+    def input_arrays(self, warn: Callable[[str], None] | None = None) -> dict[str, Array | None]:
+        """The inputs by name, read-only: stored values (mapped where possible), or drawn; None for withheld ones.
+
+        InputError where values and shape disagree. warn is also told where the file's enum numbering is ambiguous.
+        """
+        if warn is not None and self.file.numbering.text:
+            warn(f"{self.file.path}: {self.file.numbering.text}")
+        return {name: self._input(name, record, warn) for name, record in self.inputs.items()}
+
+    def _input(self, name: str, record: TensorRecord, warn: Callable[[str], None] | None) -> Array | None:
+        if name in self.withheld or record.absent:
+            return None
+        if record.source == "random_data" and record.elements:
+            if record.span >= LARGE:
+                raise InputError(f"{record.span} elements are to be drawn, {LARGE} or more", record.place)
+            drawn = draw_random_data(record, self.id, warn)
+            drawn.flags.writeable = False
+            return drawn
+        return record.array()
+
+
+def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
+    """Bind a case file to its operator by position, and check it.
+
+    name is that of a file without our metadata (the path below the folder that was asked for); its stem by default.
+    InputError where tensors or parameters are missing, an input has no data, or a case that should succeed breaks the
+    contract.
+    """
+    meta = file.meta
+    place = Place(str(file.path))
+    if file.numbering.word == OLD:
+        raise InputError(file.numbering.text, place)
+    inputs, outputs = _named(file, operator, place)
+    records = dict(zip(_distinct([*inputs, *outputs]), (*inputs.values(), *outputs.values()), strict=True))
+    faults = tuple(meta.faults) if meta else ()
+    null_pointers = {fault.partition(":")[2] for fault in faults if fault.startswith("null_pointer:")}
+    bound = Bound(
+        file=file,
+        operator=operator,
+        suite=meta.suite if meta else EXTERNAL,
+        name=meta.name if meta else name or file.path.stem,
+        params=_params(file, operator, place),
+        inputs=inputs,
+        outputs=outputs,
+        descriptors={
+            key: None if record.absent or f"null_descriptor:{key}" in faults else record.descriptor
+            for key, record in records.items()
+        },
+        criteria=_criteria(file, operator, outputs),
+        expect=(tuple(meta.expect) if meta else ()) or (SUCCESS,),
+        faults=faults,
+        tags=tuple(meta.tags) if meta else (),
+        withheld=frozenset(meta.withheld if meta else ()) | null_pointers,
+        seed=meta.seed if meta and meta.HasField("seed") else 1,
+    )
+    _check(bound, place)
+    return bound
+
+
+def _named(file: CaseFile, operator: Operator | None, place: Place) -> tuple[dict[str, TensorRecord], ...]:
+    """Inputs and outputs by name."""
+    roles = file.inputs, file.outputs
+    if operator is None:
+        if not file.outputs:
+            raise InputError(f"{file.op} has no outputs, expected at least one", place)
+        return tuple(dict(zip(_distinct([each.id for each in role]), role, strict=True)) for role in roles)
+    contract = operator.contract
+    for role, given, wanted in (("inputs", file.inputs, contract.inputs), ("outputs", file.outputs, contract.outputs)):
+        if len(given) != len(wanted):
+            expected = f"{len(wanted)}: {', '.join(each.name for each in wanted)}"
+            raise InputError(f"{file.op} has {len(given)} {role}, expected {expected}", place)
+    specs = contract.inputs, contract.outputs
+    return tuple(
+        {spec.name: record for spec, record in zip(own, role, strict=True)}
+        for own, role in zip(specs, roles, strict=True)
+    )
+
+
+def _distinct(ids: Sequence[str]) -> list[str]:
+    """The ids, the second of the same one as `id~2` and so on: public files have two tensors called input."""
+    names: list[str] = []
+    for each in ids:
+        name, number = each, 1
+        while name in names:
+            number += 1
+            name = f"{each}~{number}"
+        names.append(name)
+    return names
+
+
+def _params(file: CaseFile, operator: Operator | None, place: Place) -> dict[str, Any]:
+    if operator is None:
+        message = file.params_message()
+        return {} if message is None else plain_message(message)
+    parameters = operator.contract.passed_parameters
+    if not parameters:
+        return {}
+    key = f"{file.op}_param"
+    if key not in file.node.DESCRIPTOR.fields_by_name:
+        return _own_params(file, parameters, place)
+    message = getattr(file.node, key)
+    if not message.IsInitialized():
+        raise InputError(f"{key} is missing or lacks {', '.join(message.FindInitializationErrors())}", place)
+    params = {each.name: _param(message, each) for each in parameters}
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def _own_params(file: CaseFile, parameters: Sequence[Parameter], place: Place) -> dict[str, Any]:
+    """The parameters of an operator for which the interface has no message: our metadata holds them as JSON."""
+    if file.meta is None or not file.meta.params:
+        raise InputError(f"the case file's interface has no {file.op}_param, and the file no metadata of ours", place)
+    try:
+        held = json.loads(file.meta.params)
+        return {
+            each.name: tuple(held[each.name]) if each.length is not None else held[each.name]
+            for each in parameters
+            if each.name in held
+        }
+    except (ValueError, TypeError) as error:
+        raise InputError(f"parameters in the metadata are not a JSON object: {error}", place) from None
+
+
+def _param(message: Any, parameter: Parameter) -> Any:
+    """The parameter's value; None where neither the file nor its interface tells one."""
+    field = message.DESCRIPTOR.fields_by_name[parameter.name]
+    value = getattr(message, parameter.name)
+    if parameter.length is not None:
+        return tuple(value) or None
+    return value if message.HasField(parameter.name) or field.has_default_value else None
+
+
+def plain_message(message: Any) -> dict[str, Any]:
+    """A message's fields, defaults filled in: ints (enums too), floats, texts, tuples for repeated ones, dicts."""
+    found: dict[str, Any] = {}
+    for field in message.DESCRIPTOR.fields:
+        value = getattr(message, field.name)
+        if isinstance(value, (bool, int, float, str, bytes)):
+            found[field.name] = value
+        elif not hasattr(value, "DESCRIPTOR"):
+            found[field.name] = tuple(plain_message(each) if hasattr(each, "DESCRIPTOR") else each for each in value)
+        elif message.HasField(field.name):
+            found[field.name] = plain_message(value)
+    return found
+
+
+def _criteria(
+    file: CaseFile, operator: Operator | None, outputs: Mapping[str, TensorRecord]
+) -> dict[str, tuple[Criterion, ...]]:
+    """The file's criteria per output; the contract's where the file names none at all."""
+    given: Sequence[tuple[Criterion, ...]] = criteria_of(file)
+    if operator is None or any(given):
+        return dict(zip(outputs, given, strict=True))
+    tensors = operator.contract.tensors
+    return {name: tensors[name].criteria if record.judged else () for name, record in outputs.items()}
+
+
+def _check(bound: Bound, place: Place) -> None:
+    """What must hold before a case is generated or run."""
+    for name, record in bound.inputs.items():
+        stored = record.source is not None or name in bound.withheld or record.absent
+        if not stored and record.elements:
+            raise InputError(f"input {name} has neither values nor random_data", record.place)
+    if bound.operator is not None and bound.expect == (SUCCESS,) and not bound.faults:
+        _check_contract(bound, bound.operator.contract, place)
+
+
+def _check_contract(bound: Bound, contract: Contract, place: Place) -> None:
+    violations = contract.violations(bound.descriptors, bound.params)
+    if violations:
+        listed = "; ".join(violation.text for violation in violations)
+        raise InputError(f"no legal case of {contract.op}: {listed}", place)
+
+
+def stored_bytes(bound: Bound) -> int:
+    """Bytes of the tensors that a complete file of this case holds, for planning memory and disk."""
+    records = bound.records if bound.valid else bound.inputs
+    return sum(math.ceil(each.span * each.dtype.width) for name, each in records.items() if name not in bound.withheld)

@@ -1,0 +1,65 @@
+"""A case: a plain value with everything that decides the bytes of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generators.contracts.model import Shape
+from generators.data.draw import Values
+from schemas.criteria import Criterion
+from schemas.tensor_descriptor import Descriptor
+from schemas.status import SUCCESS
+
+
+@dataclass(frozen=True, slots=True)
+class TensorPlan:
+    """One tensor of a case: its descriptor and, for an input, how its values are drawn.
+
+    A size of UNKNOWN (-1) in an output's dims is filled in from the baseline.
+    """
+
+    name: str
+    dtype: str
+    layout: str
+    dims: Shape
+    strides: Shape | None = None
+    values: Values | None = None
+
+    @property
+    def descriptor(self) -> Descriptor:
+        """What the operator is told of this tensor."""
+        return Descriptor(self.layout, self.dtype, self.dims, self.strides)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case of an operator.
+
+    expect lists the accepted statuses; faults names what an invalid case withholds, in the words of FAULTS in
+    generators/contracts/negative_cases.py; criteria holds an entry per output; place is the spec's file:line.
+    """
+
+    op: str
+    suite: str
+    name: str
+    params: Mapping[str, Any]
+    inputs: tuple[TensorPlan, ...]
+    outputs: tuple[TensorPlan, ...]
+    criteria: Mapping[str, tuple[Criterion, ...]]
+    expect: tuple[str, ...] = (SUCCESS,)
+    faults: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    seed: int = 1
+    place: str = ""
+
+    @property
+    def id(self) -> str:
+        """operator/suite/name: the same in the YAML, the file, the result, the waiver and the repro line."""
+        return f"{self.op}/{self.suite}/{self.name}"
+
+    @property
+    def valid(self) -> bool:
+        """Whether a correct implementation computes something: only SUCCESS is expected."""
+        return self.expect == (SUCCESS,)

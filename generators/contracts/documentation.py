@@ -1,0 +1,205 @@
+"""docs/operators/<operator>.md out of the contracts and suites: `python -m generators.contracts.documentation`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import jinja2
+
+from generators.contracts.model import Contract, Parameter, TensorSpec
+from generators.specs.expansion import expand
+from generators.contracts.operator import Operator, operators
+from generators.specs.loader import load_spec, spec_files
+
+FOLDER: Final = Path(__file__).parents[1] / "docs" / "operators"
+
+_TEMPLATE: Final = """\
+# {{ contract.op }}
+
+<!-- made by `make docs` from the operator's contract and suites; don't edit -->
+
+{{ text }}
+
+Category {{ contract.category }}
+{%- if contract.network %}; used by {{ contract.network }}{% endif %}
+{%- if contract.source %}; source: {{ contract.source }}{% endif %}.
+
+## Tensors
+
+| tensor | role | dtype | layout | shape | values, if a case doesn't say |
+| --- | --- | --- | --- | --- | --- |
+{% for role, tensor, values in tensors -%}
+{{ [tensor.name | code, role, tensor | dtypes, tensor.layout, tensor | shape, values] | row }}
+{% endfor %}
+{%- if notes %}
+{{ notes }}
+{% endif %}
+## Parameters
+
+{% if contract.parameters -%}
+| parameter | values | default | outside of that | |
+| --- | --- | --- | --- | --- |
+{% for parameter in contract.parameters -%}
+{{ [parameter.name | code, parameter | range, parameter | default, parameter | answer, parameter.text] | row }}
+{% endfor -%}
+{% else -%}
+None.
+{% endif %}
+## Rules
+
+| rule | holds when | otherwise |
+| --- | --- | --- |
+{% for rule in contract.rules -%}
+{{ [rule.text, rule.holds | code, rule.statuses | statuses] | row }}
+{% endfor -%}
+| dtypes, layouts, ranks and sizes as above | | BAD_PARAM |
+| tensors are dense | | {{ contract.strided | statuses }} |
+| every tensor has fewer than 2^31 elements | | {{ contract.large | statuses }} |
+| handle, descriptors and the data of non-empty tensors are given | | BAD_PARAM |
+{% for size, status in contract.zero_elements.items() -%}
+| {{ size }} = 0 | | {{ status }} |
+{% endfor %}
+Workspace: {{ "as large as asked for, else BAD_PARAM" if contract.workspace else "none" }}.
+
+## Acceptance
+
+| output | criteria | compared | |
+| --- | --- | --- | --- |
+{% for tensor in contract.outputs -%}
+{{ [tensor.name | code, tensor.criteria | criteria, tensor.compare, tensor | remark] | row }}
+{% endfor %}
+Theoretical work of one call. Operations: {{ operations }}. Bytes: {{ bytes }}.
+
+## Suites
+
+| suite | cases | of them valid |
+| --- | ---: | ---: |
+{% for suite, (all, valid) in suites.items() -%}
+| {{ suite }} | {{ all }} | {{ valid }} |
+{% endfor -%}
+"""
+
+
+def operator_page(operator: Operator) -> str:
+    """One operator's page, Markdown."""
+    contract = operator.contract
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    environment.filters |= {
+        "row": lambda cells: f"| {' | '.join(cells)} |",
+        "code": lambda text: f"`{text}`", "dtypes": _dtypes, "shape": _shape, "range": _range,
+        "default": _default, "answer": _answer, "statuses": _statuses, "criteria": _criteria, "remark": _remark,
+    }  # fmt: skip
+    return environment.from_string(_TEMPLATE).render(
+        contract=contract,
+        text=inspect.getdoc(type(operator)) or "",
+        tensors=[
+            *(("input", tensor, _values(tensor)) for tensor in contract.inputs),
+            *(("output", tensor, "") for tensor in contract.outputs),
+        ],
+        notes=_notes(contract),
+        operations=_work(operator, "theory_ops", f"`{contract.theory_ops}`"),
+        bytes=_work(operator, "theory_io_bytes", "all inputs and outputs, once each"),
+        suites=_suites(contract.op),
+    )
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """(file, text) of every operator of this package that has built-in specs."""
+    for name, operator in sorted(operators().items()):
+        if type(operator).__module__.startswith("generators.operators."):
+            yield FOLDER / f"{name}.md", operator_page(operator)
+
+
+def _suites(op: str) -> dict[str, tuple[int, int]]:
+    """Number of cases, and of those expected to succeed, per suite."""
+    counts: dict[str, tuple[int, int]] = {}
+    for path in spec_files(op):
+        for case in expand(load_spec(path)):
+            total, valid = counts.get(case.suite, (0, 0))
+            counts[case.suite] = total + 1, valid + case.valid
+    return counts
+
+
+def _notes(contract: Contract) -> str:
+    """Which sizes a spec may give, and which of them follow from nothing else."""
+    told = {name for tensor in contract.inputs for expression in tensor.dims for name in expression.names}
+    untold = [name for name in contract.sizes if name not in told]
+    notes = [
+        ("Sizes (`sizes` in a spec)", contract.sizes),
+        ("No input tells", [name for name in untold if name not in contract.data_sizes]),
+        ("Only the data tell", [name for name in untold if name in contract.data_sizes]),
+    ]
+    found = [f"{text} {', '.join(f'`{name}`' for name in names)}." for text, names in notes if names]
+    return " ".join(found if contract.nan_inf else [*found, "Inputs hold no NaN and Inf."])
+
+
+def _work(operator: Operator, method: str, common: str) -> str:
+    """How theoretical work is counted: the contract's way, or the sentence of the operator's own method."""
+    own: Any = getattr(type(operator), method)
+    return common if own is getattr(Operator, method) else (inspect.getdoc(own) or "").rstrip(".")
+
+
+def _dtypes(tensor: TensorSpec) -> str:
+    return f"as `{tensor.same_dtype_as}`" if tensor.same_dtype_as else ", ".join(tensor.dtypes)
+
+
+def _shape(tensor: TensorSpec) -> str:
+    return f"`[{', '.join(tensor.shape.split())}]`"
+
+
+def _values(tensor: TensorSpec) -> str:
+    def text(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return ", ".join(f"{key}: {text(each)}" for key, each in value.items())
+        return f"[{', '.join(map(text, value))}]" if isinstance(value, (list, tuple)) else str(value)
+
+    return f"`{text(tensor.values)}`" if tensor.values else ""
+
+
+def _range(parameter: Parameter) -> str:
+    if parameter.output is not None:
+        return f"dim {parameter.output[1]} of `{parameter.output[0]}`, for readers of the file"
+    if parameter.choices is not None:
+        found = ", ".join(f"{number} ({word})" for word, number in parameter.choices.items())
+    elif parameter.minimum is not None and parameter.minimum == parameter.maximum:
+        found = str(parameter.minimum)
+    elif parameter.minimum is not None and parameter.maximum is not None:
+        found = f"{parameter.minimum} to {parameter.maximum}"
+    elif parameter.minimum is not None:
+        found = f"{parameter.minimum} or more"
+    else:
+        found = "any" if parameter.maximum is None else f"{parameter.maximum} or less"
+    return f"{parameter.length} integers, each {found}" if parameter.length is not None else found
+
+
+def _default(parameter: Parameter) -> str:
+    return "" if parameter.default is None else f"`{parameter.default}`"
+
+
+def _answer(parameter: Parameter) -> str:
+    if parameter.output is not None:
+        return ""
+    answer = _statuses(parameter.statuses)
+    return f"{answer}; the vendor's API doesn't check it" if parameter.vendor_unchecked else answer
+
+
+def _statuses(statuses: tuple[str, ...]) -> str:
+    return " or ".join(statuses) or "refused in a spec"
+
+
+def _criteria(criteria: tuple[Any, ...]) -> str:
+    listed = ", ".join(f"{each.name} <= {each.threshold:g}" for each in criteria)
+    return f"{listed} ({'; '.join(dict.fromkeys(each.source for each in criteria))})"
+
+
+def _remark(tensor: TensorSpec) -> str:
+    return f"set to {tensor.fill} before the call" if tensor.fill is not None else ""
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for path, page in pages():
+        path.write_text(page, encoding="utf-8")

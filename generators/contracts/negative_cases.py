@@ -1,0 +1,260 @@
+"""Invalid cases: each rule of a contract broken alone, derived from one legal case.
+
+An invalid case breaks exactly one rule, so the order in which an implementation checks never decides its status.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from generators.contracts.case import Case, TensorPlan
+from generators.contracts.model import LARGE, Contract, Env, Parameter, Shape, Violation
+from generators.data.distributions import Values, parse_values
+from schemas.dtypes import DTYPES
+from schemas.errors import InputError
+from schemas.status import BAD_PARAM
+
+FAULTS: Final[Mapping[str, str]] = {
+    "null_handle": "the handle is null",
+    "null_descriptor": "the descriptor of tensor T is null (null_descriptor:T)",
+    "null_pointer": "the data pointer of the non-empty tensor T is null (null_pointer:T)",
+    "null_workspace_size": "the pointer that takes the workspace size is null",
+    "workspace:null": "the workspace is null",
+    "workspace:short": "the workspace is smaller than asked for",
+}
+_WRONG_DTYPES: Final = ("half", "float", "double", "int32", "int64")
+_WRONG_LAYOUTS: Final = ("NCHW", "NHWC", "ARRAY")
+_LARGE_BESIDE: Final = 4 << 20  # bytes that the other tensors of a large-tensor case may take
+
+
+def broken(case: Case, contract: Contract) -> list[Violation]:
+    """Everything that is wrong with a case: the contract's violations, then a violation per fault."""
+    absent = {fault.removeprefix("null_descriptor:") for fault in case.faults}
+    descriptors = {plan.name: None if plan.name in absent else plan.descriptor for plan in _plans(case)}
+    faults = [fault for fault in case.faults if not fault.startswith("null_descriptor:")]
+    return [
+        *contract.violations(descriptors, case.params),
+        *(Violation(fault, (BAD_PARAM,), _fault_text(fault)) for fault in faults),
+    ]
+
+
+def check_invalid(case: Case, contract: Contract) -> None:
+    """InputError unless the case breaks exactly one rule and expects just the statuses of that rule."""
+    found = broken(case, contract)
+    if len(found) != 1:
+        listed = "; ".join(violation.text for violation in found) or "nothing is wrong with it"
+        raise InputError(f"case {case.id} must break exactly one rule, found {len(found)}: {listed}")
+    if set(case.expect) != set(found[0].statuses):
+        expected = " or ".join(found[0].statuses) or "no case (refused when a spec is expanded)"
+        raise InputError(f"case {case.id} expects {' or '.join(case.expect)}, the contract says {expected}")
+
+
+def derive_invalid(base: Case, contract: Contract) -> Iterator[Case]:
+    """Cases that break one rule each, named `<base>_<rule>`, from a legal base case.
+
+    Nothing is computed on their data, so these are plain. A rule that this base can't break alone yields no case.
+    """
+    base = replace(base, inputs=tuple(replace(plan, values=_plain(plan.dtype)) for plan in base.inputs))
+    for derive in (_parameters, _dtypes, _layouts, _ranks, _dims, _rules, _strides, _large, _faults):
+        for case in derive(base, contract):
+            found = broken(case, contract)
+            if len(found) == 1 and found[0].statuses:
+                yield replace(case, expect=found[0].statuses)
+
+
+def _plans(case: Case) -> tuple[TensorPlan, ...]:
+    return (*case.inputs, *case.outputs)
+
+
+def _plain(dtype: str) -> Values:
+    return parse_values({"uniform": [-1, 1]} if DTYPES[dtype].is_float else {"integers": [0, 1]}, {}, dtype)
+
+
+def _fault_text(fault: str) -> str:
+    word, _, tensor = fault.partition(":")
+    text = FAULTS.get(fault) or FAULTS.get(word)
+    if text is None:
+        raise InputError(f"unknown fault {fault!r}, expected one of {', '.join(FAULTS)}")
+    return text.replace("tensor T", tensor)
+
+
+def _env(base: Case, contract: Contract) -> Env:
+    return contract.bind({plan.name: plan.dims for plan in _plans(base)}, base.params)
+
+
+def _variant(base: Case, slug: str, plans: Mapping[str, TensorPlan], **changes: Any) -> Case:
+    """The base under another name with some of its tensors exchanged."""
+    inputs = tuple(plans.get(plan.name, plan) for plan in base.inputs)
+    outputs = tuple(plans.get(plan.name, plan) for plan in base.outputs)
+    return replace(base, name=f"{base.name}_{slug}", inputs=inputs, outputs=outputs, **changes)
+
+
+def _assigned(
+    base: Case, contract: Contract, slug: str, values: Mapping[str, Any], tags: tuple[str, ...] = ()
+) -> Case | None:
+    """The base with other sizes or parameters and the shapes that follow; None where a size would be negative."""
+    env = {**_env(base, contract), **values}
+    shapes = {plan.name: contract.shape(plan.name, env) for plan in _plans(base)}
+    if any(size < 0 for shape in shapes.values() for size in shape):
+        return None
+    plans = {plan.name: _sized(plan, shapes[plan.name]) for plan in _plans(base)}
+    params = {name: values.get(name, value) for name, value in base.params.items()}
+    return _variant(base, slug, plans, params=params, tags=(*base.tags, *tags))
+
+
+def _sized(plan: TensorPlan, dims: Shape) -> TensorPlan:
+    """The tensor with other dims; a large one gets no data."""
+    return replace(plan, dims=dims, values=None if math.prod(dims) >= LARGE else plan.values)
+
+
+def _word(value: Any) -> str:
+    """A number, or numbers, as part of a name: -1 is minus1."""
+    values = value if isinstance(value, tuple) else (value,)
+    return "_".join(str(each).replace("-", "minus") for each in values)
+
+
+def _out_of_range(parameter: Parameter) -> list[int]:
+    if parameter.choices is not None:
+        return [min(parameter.choices.values()) - 1, max(parameter.choices.values()) + 1]
+    below = [] if parameter.minimum is None else [parameter.minimum - 1]
+    if parameter.minimum == 1:
+        below.append(-1)  # passes where only 0 is refused
+    return below if parameter.maximum is None else [*below, parameter.maximum + 1]
+
+
+def _parameters(base: Case, contract: Contract) -> Iterator[Case]:
+    env = _env(base, contract)
+    for parameter in contract.passed_parameters:
+        tags = ("vendor_unchecked",) if parameter.vendor_unchecked else ()
+        for value in _out_of_range(parameter):
+            changed: list[tuple[str, Any]] = [(f"{parameter.name}_{_word(value)}", value)]
+            if parameter.length is not None:
+                old = env[parameter.name]
+                changed = [
+                    (f"{parameter.name}{axis}_{_word(value)}", (*old[:axis], value, *old[axis + 1 :]))
+                    for axis in range(parameter.length)
+                ]
+            for slug, new in changed:
+                case = _assigned(base, contract, slug, {parameter.name: new}, tags)
+                if case is not None:
+                    yield case
+
+
+def _dtypes(base: Case, contract: Contract) -> Iterator[Case]:
+    plans = {plan.name: plan for plan in _plans(base)}
+    for tensor in contract.tensors.values():
+        follow = [tensor.name, *(each.name for each in contract.tensors.values() if each.same_dtype_as == tensor.name)]
+        allowed = (plans[tensor.name].dtype,) if tensor.same_dtype_as else tensor.dtypes
+        for dtype in _WRONG_DTYPES:
+            if dtype not in allowed:
+                values = parse_values(
+                    {"uniform": [-1, 1]} if DTYPES[dtype].is_float else {"integers": [0, 3]}, {}, dtype
+                )
+                changed = {
+                    name: replace(plans[name], dtype=dtype, values=plans[name].values and values) for name in follow
+                }
+                yield _variant(base, f"{tensor.name}_dtype_{dtype}", changed)
+
+
+def _layouts(base: Case, contract: Contract) -> Iterator[Case]:
+    for plan in _plans(base):
+        expected = contract.tensors[plan.name].layout
+        for layout in _WRONG_LAYOUTS:
+            if expected not in ("ARRAY", layout):
+                yield _variant(base, f"{plan.name}_layout_{layout.lower()}", {plan.name: replace(plan, layout=layout)})
+
+
+def _ranks(base: Case, contract: Contract) -> Iterator[Case]:
+    """One dim less (a scalar is no descriptor that every API can make: left out) and one of size 1 more."""
+    for plan in _plans(base):
+        for dims in (plan.dims[:-1], (*plan.dims, 1)):
+            if dims:
+                yield _variant(base, f"{plan.name}_rank_{len(dims)}", {plan.name: replace(plan, dims=dims)})
+
+
+def _dims(base: Case, contract: Contract) -> Iterator[Case]:
+    """Each dim that something else determines, one too large; a size's first mention has nothing to disagree with."""
+    bound = {parameter.name for parameter in contract.parameters}
+    for plan in _plans(base):
+        for axis, expression in enumerate(contract.tensors[plan.name].dims):
+            free = expression.names == {expression.text} and expression.text not in bound
+            bound |= expression.names if free else set()
+            if not free:
+                dims = (*plan.dims[:axis], plan.dims[axis] + 1, *plan.dims[axis + 1 :])
+                yield _variant(base, f"{plan.name}_dim{axis}_{dims[axis]}", {plan.name: _sized(plan, dims)})
+
+
+def _rules(base: Case, contract: Contract) -> Iterator[Case]:
+    """What Rule.breaks lists; InputError where such a case breaks nothing or more than that rule."""
+    for rule in contract.rules:
+        for values in rule.breaks:
+            slug = "_".join(f"{name.lower()}_{_word(value)}" for name, value in values.items())
+            case = _assigned(base, contract, slug, values)
+            found = [] if case is None else broken(case, contract)
+            if case is None or [violation.rule for violation in found] != [rule.text]:
+                listed = ", ".join(violation.rule for violation in found) or "nothing"
+                raise InputError(f"{base.id}: {dict(values)} should break {rule.text!r} alone, it breaks {listed}")
+            yield case
+
+
+def _strides(base: Case, contract: Contract) -> Iterator[Case]:
+    """Every second element of a memory twice as large."""
+    for plan in _plans(base):
+        if plan.descriptor.elements > 1:
+            strides = tuple(2 * math.prod(plan.dims[axis + 1 :]) for axis in range(len(plan.dims)))
+            yield _variant(base, f"{plan.name}_strided", {plan.name: replace(plan, strides=strides)})
+
+
+def _large(base: Case, contract: Contract) -> Iterator[Case]:
+    """Per tensor the assignment of one size or parameter that makes the fewest tensors large and the rest small."""
+    numbers = [*contract.sizes, *(each.name for each in contract.passed_parameters if each.length is None)]
+    seen: set[tuple[Shape, ...]] = set()
+    for tensor in contract.tensors:
+        candidates: list[tuple[int, float, int, Case]] = []
+        for name in numbers:
+            size = _smallest_large(base, contract, tensor, name)
+            case = size and _assigned(base, contract, f"{tensor}_large", {name: size})
+            if case and [violation.rule for violation in broken(case, contract)] == ["large"]:
+                beside = [plan for plan in _plans(case) if plan.descriptor.elements < LARGE]
+                size_beside = sum(plan.descriptor.elements * DTYPES[plan.dtype].width for plan in beside)
+                if size_beside <= _LARGE_BESIDE:
+                    candidates.append((-len(beside), size_beside, len(candidates), case))
+        if candidates:
+            case = min(candidates)[-1]
+            dims = tuple(plan.dims for plan in _plans(case))
+            if dims not in seen:
+                seen.add(dims)
+                yield case
+
+
+def _smallest_large(base: Case, contract: Contract, tensor: str, name: str) -> int | None:
+    """The smallest value of a size or parameter with which the tensor has LARGE elements or more."""
+    env = _env(base, contract)
+    if not isinstance(env.get(name), int):
+        return None
+
+    def elements(value: int) -> int:
+        return math.prod(contract.shape(tensor, {**env, name: value}))
+
+    low, high = env[name], LARGE if name in contract.sizes else LARGE - 1  # parameters are 32-bit integers
+    if elements(high) < LARGE or elements(low) >= LARGE:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if elements(middle) >= LARGE else (middle, high)
+    return high
+
+
+def _faults(base: Case, contract: Contract) -> Iterator[Case]:
+    yield _variant(base, "null_handle", {}, faults=("null_handle",))
+    for plan in _plans(base):
+        yield _variant(base, f"{plan.name}_null_descriptor", {}, faults=(f"null_descriptor:{plan.name}",))
+        if plan.descriptor.elements:
+            yield _variant(base, f"{plan.name}_null_pointer", {}, faults=(f"null_pointer:{plan.name}",))
+    if contract.workspace:
+        yield _variant(base, "null_workspace_size", {}, faults=("null_workspace_size",))
+        yield _variant(base, "workspace_null", {}, faults=("workspace:null",))
+        yield _variant(base, "workspace_short", {}, faults=("workspace:short",))

@@ -1,0 +1,1 @@
+"""Random data: generators of bits, distributions, samplers, values read from files."""

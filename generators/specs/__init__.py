@@ -1,0 +1,1 @@
+"""YAML specs: grammar, expansion into cases, selection."""

@@ -1,0 +1,293 @@
+"""One case out of one combination of a spec's entry: names resolved, shapes inferred, values parsed, rules checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from generators.specs.axes import varied_paths
+from generators.contracts.case import Case, TensorPlan
+from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Parameter, Shape, TensorSpec, misshapen
+from generators.contracts.expressions import UNCOMPUTABLE, parse_expression
+from generators.contracts.negative_cases import check_invalid
+from generators.data.distributions import Values, check_values, names_in, parse_values
+from generators.specs.yaml_loader import KeyPath
+from schemas.criteria import Criterion
+from schemas.tensor_descriptor import Descriptor
+from schemas.dtypes import dtype_named
+from schemas.errors import InputError
+from schemas.status import SUCCESS, status_name
+from schemas.suggest import did_you_mean
+
+Raw = Mapping[str, Any]
+
+_NOTHING: Final[Raw] = {}
+_MEMO: Final = 4096  # parsed values kept; a spec written out has as many as entries
+_FAULTS: Final = frozenset(("null_handle", "null_descriptors", "null_pointers", "workspace", "null_workspace_size"))
+
+
+class Problem(Exception):  # noqa: N818  not for users: it becomes an InputError with a place
+    """What is wrong with an entry, and at which key path below it."""
+
+    def __init__(self, path: KeyPath, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.message = message
+
+
+class CaseBuilder:
+    """Builds the cases of one spec file; seed is that of entries without one."""
+
+    def __init__(self, contract: Contract, path: Path, seed: int) -> None:
+        self.contract = contract
+        self._path = path
+        self._seed = seed
+        self._parameters = {parameter.name: parameter for parameter in contract.passed_parameters}
+        self._criteria = {tensor.name: tensor.criteria for tensor in contract.outputs}
+        self._values: dict[tuple[Any, ...], tuple[Any, Values]] = {}
+        self._names: dict[int, tuple[Any, tuple[str, ...]]] = {}
+
+    def unknown_names(self, entry: Raw) -> Iterator[Problem]:
+        """Names in an entry (those that it varies too) that the contract lacks."""
+        contract = self.contract
+        known: dict[str, Iterable[str]] = {
+            "params": self._parameters,
+            "sizes": contract.sizes,
+            "inputs": [tensor.name for tensor in contract.inputs],
+            "outputs": self._criteria,
+            "criteria": self._criteria,
+        }
+        found: list[tuple[str, str, KeyPath]] = [
+            (section, name, (section, name)) for section in known for name in entry.get(section, _NOTHING)
+        ]
+        for path, where in varied_paths(entry):
+            section, _, rest = path.partition(".")
+            if rest:
+                found.append((section, rest.partition(".")[0], where))
+        for section in ("null_descriptors", "null_pointers"):
+            known[section] = contract.tensors
+            found += [(section, name, (section, number)) for number, name in enumerate(entry.get(section, ()))]
+        for section, name, where in found:
+            if section in known and name not in known[section]:
+                what = {"params": "parameter", "sizes": "size", "inputs": "input"}.get(section, "output")
+                what = "tensor" if section.startswith("null") else what
+                yield Problem(where, f"{contract.op} has no {what} {name!r}{did_you_mean(name, known[section])}")
+
+    def case(self, raw: Raw, suite: str, name: str, place: str) -> Case:
+        """The case that an entry with its matrix values assigned means; Problem where it makes none."""
+        contract = self.contract
+        inputs, outputs = raw.get("inputs", _NOTHING), raw.get("outputs", _NOTHING)
+        env, shapes = self._bound(raw, inputs, outputs)
+        dtypes: dict[str, str] = {}
+        planned = [
+            self._plan("inputs", tensor, inputs.get(tensor.name, _NOTHING), shapes, env, dtypes)
+            for tensor in contract.inputs
+        ]
+        computed = [
+            self._plan("outputs", tensor, outputs.get(tensor.name, _NOTHING), shapes, env, dtypes)
+            for tensor in contract.outputs
+        ]
+        case = Case(
+            contract.op, suite, name, {each: env[each] for each in self._parameters}, tuple(planned), tuple(computed),
+            self._criteria_of(raw["criteria"]) if "criteria" in raw else self._criteria,
+            _expect(raw["expect"]) if "expect" in raw else (SUCCESS,),
+            _faults(raw) if not _FAULTS.isdisjoint(raw) else (),
+            tuple(raw.get("tags", ())), raw.get("seed", self._seed), place,
+        )  # fmt: skip
+        self._check(case, env)
+        return case
+
+    def _bound(self, raw: Raw, inputs: Raw, outputs: Raw) -> tuple[Env, dict[str, Shape]]:
+        """Sizes and parameters by name, and the shapes that are given."""
+        env: Env = {}
+        for name, value in raw.get("params", _NOTHING).items():
+            parameter = self._parameters[name]
+            env[name] = value if type(value) is int and parameter.length is None else _parameter(parameter, value)
+        for name, value in raw.get("sizes", _NOTHING).items():
+            env[name] = value if isinstance(value, int) else _evaluated(value, env, ("sizes", name))
+        shapes: dict[str, Shape] = {}
+        for section, given in (("inputs", inputs), ("outputs", outputs)):
+            for name, tensor in given.items():
+                if "shape" in tensor:
+                    shapes[name] = tuple(
+                        size if isinstance(size, int) else _evaluated(size, env, (section, name, "shape", axis))
+                        for axis, size in enumerate(tensor["shape"])
+                    )
+        try:
+            env = self.contract.bind(shapes, env)
+        except UNCOMPUTABLE as error:
+            raise Problem(("params",), f"a default can't be computed: {error}") from None
+        for name in self._parameters:
+            if name not in env:
+                raise Problem(("params",), f"parameter {name!r} is missing, {self.contract.op} has no default for it")
+        return env, shapes
+
+    def _plan(
+        self, section: str, tensor: TensorSpec, raw: Raw, shapes: Mapping[str, Shape], env: Env, dtypes: dict[str, str]
+    ) -> TensorPlan:
+        name = tensor.name
+        dims = shapes.get(name)
+        if dims is None:
+            dims = self._inferred(section, tensor, env)
+        elements = math.prod(dims)
+        if elements >= 2**63:
+            raise Problem((section, name, "shape"), f"shape {list(dims)} has more than 2^63 - 1 elements")
+        if "dtype" in raw:
+            dtype = _dtype_name(raw["dtype"])
+        else:
+            dtype = tensor.dtypes[0] if tensor.same_dtype_as is None else dtypes[tensor.same_dtype_as]
+        dtypes[name] = dtype
+        strides = _strides(raw["strides"], dims, (section, name, "strides")) if "strides" in raw else None
+        values = None
+        if section == "inputs" and elements < LARGE:
+            values = self._drawn(tensor, raw.get("dist", _NOTHING), dims, dtype, env)
+        return TensorPlan(name, dtype, raw.get("layout", tensor.layout), dims, strides, values)
+
+    def _inferred(self, section: str, tensor: TensorSpec, env: Env) -> Shape:
+        """The shape that follows from sizes and parameters; UNKNOWN only for sizes of an output that the data tell."""
+        path = (section, tensor.name)
+        try:
+            dims = self.contract.shape(tensor.name, env)
+        except UNCOMPUTABLE:
+            dims = None
+        if dims is not None and min(dims, default=0) >= 0:
+            return dims
+        unbound = sorted(set().union(*(expression.names for expression in tensor.dims)) - env.keys())
+        if dims is None or not self.contract.data_sizes.issuperset(unbound):
+            raise Problem(path, f"the shape [{tensor.shape}] is missing: give it, or sizes of {', '.join(unbound)}")
+        if any(size < 0 and expression.names <= env.keys() for size, expression in zip(dims, tensor.dims, strict=True)):
+            raise Problem(path, f"the shape [{tensor.shape}] comes out as {list(dims)}")
+        return tuple(UNKNOWN if size < 0 else size for size in dims)
+
+    def _drawn(self, tensor: TensorSpec, dist: Raw, dims: Shape, dtype: str, env: Env) -> Values:
+        path = ("inputs", tensor.name, "dist")
+        if not self.contract.nan_inf and (dist.get("nan") or dist.get("inf")):
+            raise Problem(path, f"{self.contract.op} takes no NaN and Inf")
+        try:
+            names = self._names_in(dist, tensor.values)
+            # The key holds the objects' ids, the entry the objects: an id stays theirs as long as it is here.
+            key = (id(dist), tensor.name, dtype, *[env.get(name) for name in names])
+            known = self._values.get(key)
+            if known is None:
+                known = dist, parse_values(dist, env, dtype, tensor.values, self._path.parent)
+                _remember(self._values, key, known)
+            check_values(known[1], dims, dtype)
+        except InputError as error:
+            raise Problem(path, error.message) from None
+        return known[1]
+
+    def _names_in(self, dist: Raw, default: Raw | None) -> tuple[str, ...]:
+        known = self._names.get(id(dist))
+        if known is None:
+            known = dist, tuple(sorted(names_in(dist) | names_in(default)))
+            _remember(self._names, id(dist), known)
+        return known[1]
+
+    def _criteria_of(self, raw: Raw) -> dict[str, tuple[Criterion, ...]]:
+        own = {
+            output: tuple(
+                Criterion(name, float(threshold), f"spec {self._path.name}:{thresholds.line}")
+                for name, threshold in thresholds.items()
+            )
+            for output, thresholds in raw.items()
+        }
+        return {**self._criteria, **own}
+
+    def _check(self, case: Case, env: Env) -> None:
+        if case.expect != (SUCCESS,) or case.faults:
+            try:
+                check_invalid(case, self.contract)
+            except InputError as error:
+                raise Problem(("expect",), error.message) from None
+            return
+        plans = (*case.inputs, *case.outputs)
+        if self.contract.sound(plans, env):
+            return
+        found = self.contract.violations({plan.name: plan.descriptor for plan in plans}, case.params, env)
+        if found:
+            path = self._path_of(found[0].rule)
+            raise Problem(path, "; ".join(violation.text for violation in found))
+
+    def _path_of(self, rule: str) -> KeyPath:
+        """The key path that a broken rule is about, as far as its name tells."""
+        if rule in self._parameters:
+            return ("params", rule)
+        tensor, _, what = rule.partition(".")
+        section = "outputs" if tensor in self._criteria else "inputs"
+        key = what if what in ("dtype", "layout", "strides") else "shape"
+        return (section, tensor, key) if tensor in self.contract.tensors else ()
+
+
+def check_case(case: Case, contract: Contract) -> None:
+    """InputError unless a case that should succeed breaks nothing, and any other exactly one rule or fault."""
+    if case.valid and not case.faults:
+        descriptors: dict[str, Descriptor | None] = {p.name: p.descriptor for p in (*case.inputs, *case.outputs)}
+        found = contract.violations(descriptors, case.params)
+        if found:
+            raise InputError("; ".join(violation.text for violation in found))
+    else:
+        check_invalid(case, contract)
+
+
+def _remember(memo: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(memo) >= _MEMO:
+        memo.clear()
+    memo[key] = value
+
+
+def _parameter(parameter: Parameter, value: Any) -> Any:
+    if isinstance(value, list):
+        value = tuple(value)
+    elif isinstance(value, str):
+        choices = parameter.choices or {}
+        if value not in choices:
+            hint = did_you_mean(value, choices) if choices else ": expected an integer"
+            raise Problem(("params", parameter.name), f"unknown word {value!r} for {parameter.name}{hint}")
+        value = choices[value]
+    wrong = misshapen(parameter, value)
+    if wrong is not None:
+        raise Problem(("params", parameter.name), wrong)
+    return value
+
+
+def _evaluated(text: str, env: Env, path: KeyPath) -> int:
+    try:
+        value = parse_expression(text)(env)
+    except ValueError as error:
+        raise Problem(path, str(error)) from None
+    except NameError as error:
+        raise Problem(path, f"{text!r} reads {error.name}{did_you_mean(str(error.name), env)}") from None
+    except UNCOMPUTABLE as error:
+        raise Problem(path, f"{text!r} can't be computed: {error}") from None
+    if type(value) is not int or value < 0:  # a comparison is an int, but no size
+        raise Problem(path, f"{text!r} is {value}, expected an integer of 0 or more")
+    return value
+
+
+def _dtype_name(name: str) -> str:
+    dtype = dtype_named(name)
+    assert dtype is not None  # the grammar knows them all
+    return dtype.name
+
+
+def _strides(raw: list[int], dims: Shape, path: KeyPath) -> Shape | None:
+    if len(raw) != len(dims):
+        raise Problem(path, f"{len(raw)} strides {raw} for {len(dims)} dims {list(dims)}")
+    dense = [math.prod(dims[axis + 1 :]) for axis in range(len(dims))]
+    return None if raw == dense else tuple(raw)
+
+
+def _expect(raw: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(status_name(each) for each in (raw if isinstance(raw, list) else [raw])))
+
+
+def _faults(raw: Raw) -> tuple[str, ...]:
+    """The faults of an entry, in the words of generators.contracts.negative_cases.FAULTS."""
+    found = [word for word in ("null_handle", "null_workspace_size") if raw.get(word)]
+    found += [f"null_descriptor:{name}" for name in raw.get("null_descriptors", ())]
+    found += [f"null_pointer:{name}" for name in raw.get("null_pointers", ())]
+    if "workspace" in raw:
+        found.append(f"workspace:{raw['workspace'] or 'null'}")
+    return tuple(found)

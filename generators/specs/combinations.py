@@ -1,0 +1,133 @@
+"""The combinations of an entry, by matrix, zip, sample and include: their names, and the entry that each makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, product
+from typing import Any, Final
+
+from generators.specs.axes import Where, axis_groups, axis_values, draw_axis
+
+Assignment = tuple[str, Where]  # a dotted path that is given a value, and where below the entry that is written
+Attempt = tuple[Mapping[str, Any], tuple[Assignment, ...]]  # the entry with the values put in, and what they are
+
+ATTEMPTS: Final = 100  # how often a sample is drawn until it makes a legal case
+_NO_NAME: Final = re.compile(r"[^a-z0-9_.-]+")
+
+
+def combinations(
+    entry: Mapping[str, Any], lists: Mapping[str, Any], id: str
+) -> Iterator[tuple[str, Iterable[Attempt]]]:
+    """(name suffix, attempts) per combination: the grid of matrix and zip without what exclude names, each point of it
+    with its samples, then what include adds.
+
+    The first attempt that makes a legal case counts; only a sample has more than one. An entry that varies nothing
+    has one combination, itself. Entries share what isn't touched. What a sample draws depends on its seed, the
+    entry's id, the suffix and its number alone.
+    """
+    include = entry.get("include", ())
+    if "matrix" in entry or "zip" in entry or "sample" in entry:
+        yield from _grid(entry, lists, id)
+    elif not include:
+        yield "", ((entry, ()),)
+    for number, combination in enumerate(include):
+        suffix = "".join(_label(path, value) for path, value in combination.items())
+        assignments = tuple((path, ("include", number, path)) for path in combination)
+        yield suffix, ((_putter(entry, list(combination))(list(combination.values())), assignments),)
+
+
+def _grid(entry: Mapping[str, Any], lists: Mapping[str, Any], id: str) -> Iterator[tuple[str, Iterable[Attempt]]]:
+    groups = list(axis_groups(entry))
+    paths = [path for _, group in groups for path in group]
+    sample = entry.get("sample")
+    put = _putter(entry, [*paths, *(sample["over"] if sample else ())])
+    excluded = [[(paths.index(path), value) for path, value in each.items()] for each in entry.get("exclude", ())]
+    for point in product(*(_points(where, group, lists) for where, group in groups)):
+        labels, rows, places = zip(*point, strict=True) if point else ((), (), ())
+        suffix, values, assignments = "".join(labels), [*chain.from_iterable(rows)], tuple(chain.from_iterable(places))
+        if excluded and any(all(values[axis] == value for axis, value in pairs) for pairs in excluded):
+            continue
+        if not sample:
+            yield suffix, ((put(values), assignments),)
+            continue
+        for number in range(sample["count"]):
+            name = f"{suffix}_s{number:03d}"
+            key = (sample.get("seed", 1), id + name)
+            yield name, _attempts(put, values, assignments, sample["over"], lists, key)
+
+
+def _attempts(
+    put: Callable[[Sequence[Any]], Mapping[str, Any]],
+    values: Sequence[Any],
+    assignments: tuple[Assignment, ...],
+    over: Mapping[str, Any],
+    lists: Mapping[str, Any],
+    key: tuple[str | int, ...],
+) -> Iterator[Attempt]:
+    """One sample drawn again and again; a path's draws don't depend on the others'."""
+    assignments += tuple((path, ("sample", "over", path)) for path in over)
+    for attempt in range(ATTEMPTS):
+        drawn = [draw_axis(axis, lists, (*key, attempt, path)) for path, axis in over.items()]
+        yield put([*values, *drawn]), assignments
+
+
+def _putter(entry: Mapping[str, Any], paths: Sequence[str]) -> Callable[[Sequence[Any]], Mapping[str, Any]]:
+    """A function that puts values at dotted paths of copies of the entry; only the mappings on the way are copied."""
+    copies: dict[str, tuple[int, str]] = {"": (0, "")}  # dotted path of a mapping -> number of the one above, key in it
+    targets = []
+    for path in paths:
+        steps = path.split(".")
+        for depth in range(1, len(steps)):
+            above = list(copies).index(".".join(steps[: depth - 1]))
+            copies.setdefault(".".join(steps[:depth]), (above, steps[depth - 1]))
+        targets.append((list(copies).index(".".join(steps[:-1])), steps[-1]))
+    inner = list(copies.values())[1:]
+
+    def put(values: Sequence[Any]) -> Mapping[str, Any]:
+        made = [dict(entry)]
+        for above, key in inner:
+            copy = dict(made[above].get(key, ()))
+            made[above][key] = copy
+            made.append(copy)
+        for (target, key), value in zip(targets, values, strict=True):
+            made[target][key] = value
+        return made[0]
+
+    return put
+
+
+def _points(
+    where: Where, group: Mapping[str, Any], lists: Mapping[str, Any]
+) -> list[tuple[str, tuple[Any, ...], tuple[Assignment, ...]]]:
+    """(label, values, assignments) per position of the paired axes; equal labels get the position."""
+    rows = list(zip(*(axis_values(axis, lists) for axis in group.values()), strict=True))
+    labels = ["".join(map(_label, group, row)) for row in rows]
+    if len(set(labels)) < len(labels):
+        labels = [f"{label}.{number}" for number, label in enumerate(labels)]
+    return [
+        (
+            label,
+            row,
+            # A value of a range or a named list stands where that is called for.
+            tuple(
+                (path, (*where, path, number) if isinstance(axis, list) else (*where, path))
+                for path, axis in group.items()
+            ),
+        )
+        for number, (label, row) in enumerate(zip(labels, rows, strict=True))
+    ]
+
+
+def _label(path: str, value: Any) -> str:
+    """_collect for a word, _h_mask3 for a number, _shape2x3 for a list, _uniform-1x1 for a mapping."""
+    if isinstance(value, dict):
+        return "".join(_label(str(key), inner) for key, inner in value.items()) or f"_{path.rpartition('.')[2]}"
+    text = _text(value)
+    return f"_{text}" if isinstance(value, str) else f"_{_NO_NAME.sub('', path.rpartition('.')[2].lower())}{text}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "x".join(map(_text, value))
+    return _NO_NAME.sub("", str(value).lower())

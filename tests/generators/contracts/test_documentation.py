@@ -1,0 +1,83 @@
+"""docs/operators/*.md: fresh, one per operator, and true to the contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from generators.contracts import documentation as contract_docs
+from generators.contracts.model import Contract, Env, Parameter, Rule, TensorSpec
+from generators.contracts.operator import Arrays, Operator, operators
+from schemas.criteria import Criterion
+from tests.conftest import PROJECT
+
+PAGES = dict(contract_docs.pages())
+_CRITERIA = (Criterion("diff1", 3e-3, "by hand"),)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_is_fresh(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == PAGES[path], "run: make docs"
+
+
+def test_every_operator_has_a_page_and_no_page_is_left_over() -> None:
+    specs = {path.stem for path in (PROJECT / "cases").glob("*.yaml")}
+    assert {path.stem for path in contract_docs.FOLDER.glob("*.md")} == specs == {path.stem for path in PAGES}
+
+
+class Halve(Operator):
+    """y is half of x."""
+
+    contract = Contract(
+        op="halve",
+        category="composite",
+        inputs=(TensorSpec("x", ("half", "float"), "NHWC", "N h+1", values={"integers": [0, "N - 1"]}),),
+        outputs=(TensorSpec("y", ("half",), "ARRAY", "M", same_dtype_as="x", criteria=_CRITERIA, fill=-1),),
+        parameters=(
+            Parameter("h", minimum=1, maximum=9, default="N", text="height"),
+            Parameter("mode", choices={"up": 0, "down": 4}, statuses=()),
+            Parameter("pads", minimum=0, length=2),
+        ),
+        rules=(Rule("h is even", "h % 2 == 0", ("BAD_PARAM", "NOT_SUPPORTED")),),
+        zero_elements={"N": "SUCCESS"},
+        workspace=True,
+        nan_inf=False,
+    )
+
+    def reference(self, inputs: Arrays, env: Env) -> Arrays:
+        return {"y": inputs["x"] / 2}
+
+    def theory_ops(self, env: Env, inputs: Arrays, outputs: Arrays) -> float:
+        """One per element."""
+        return 1.0
+
+
+def test_a_page_says_what_the_contract_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = tmp_path / "halve.yaml"
+    entry = "sizes: {N: 2, M: 1}, params: {mode: up, pads: [0, 0]}"
+    spec.write_text(
+        f"op: halve\nsuites:\n  few:\n    - {{name: a, {entry}}}\n"
+        f"    - {{name: b, {entry}, null_handle: true, expect: BAD_PARAM}}\n"
+    )
+    monkeypatch.setattr(Halve, "cases", spec)
+    monkeypatch.setitem(operators(), "halve", Halve())
+    lines = contract_docs.operator_page(Halve()).splitlines()
+    for line in (
+        "# halve",
+        "y is half of x.",
+        "Category composite.",
+        "| `x` | input | half, float | NHWC | `[N, h+1]` | `integers: [0, N - 1]` |",
+        "| `y` | output | as `x` | ARRAY | `[M]` |  |",
+        "Sizes (`sizes` in a spec) `N`, `M`. No input tells `M`. Inputs hold no NaN and Inf.",
+        "| `h` | 1 to 9 | `N` | BAD_PARAM | height |",
+        "| `mode` | 0 (up), 4 (down) |  | refused in a spec |  |",
+        "| `pads` | 2 integers, each 0 or more |  | BAD_PARAM |  |",
+        "| h is even | `h % 2 == 0` | BAD_PARAM or NOT_SUPPORTED |",
+        "| N = 0 | | SUCCESS |",
+        "Workspace: as large as asked for, else BAD_PARAM.",
+        "| `y` | diff1 <= 0.003 (by hand) | elementwise | set to -1 before the call |",
+        "Theoretical work of one call. Operations: One per element. Bytes: all inputs and outputs, once each.",
+        "| few | 2 | 1 |",
+    ):
+        assert line in lines

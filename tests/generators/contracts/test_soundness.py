@@ -1,0 +1,61 @@
+"""Contract.sound, the quick yes, against Contract.violations; and every built-in case against its contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generators.specs.expansion import check_case, expand_operator
+from generators.contracts.operator import operator_named, operators
+from schemas.tensor_descriptor import Descriptor
+
+
+def test_every_built_in_case_passes_its_check() -> None:
+    for op in operators():
+        for case in expand_operator(op):
+            check_case(case, operator_named(op).contract)
+
+
+_DIM = st.integers(-1, 4)
+_OPS = sorted(operators())
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_sound_never_says_yes_where_violations_finds_something(data: st.DataObject) -> None:
+    """And it does say yes to every legal case of known sizes: see the next test."""
+    contract = operator_named(data.draw(st.sampled_from(_OPS))).contract
+    env: dict[str, Any] = {size: data.draw(st.sampled_from([0, 1, 2, 3, 2**31])) for size in contract.sizes}
+    for parameter in contract.passed_parameters:
+        number = st.integers(-1, 5)
+        value = number if parameter.length is None else st.tuples(*[number] * parameter.length)
+        env[parameter.name] = data.draw(value)
+    tensors = {}
+    for name, tensor in contract.tensors.items():
+        try:
+            dims = contract.shape(name, env)
+        except (NameError, ZeroDivisionError):
+            dims = (1,)
+        if data.draw(st.integers(0, 9)) == 0:
+            dims = tuple(data.draw(st.lists(_DIM, max_size=5)))
+        tensors[name] = Descriptor(
+            "ARRAY" if data.draw(st.integers(0, 19)) == 0 else tensor.layout,
+            "int8" if data.draw(st.integers(0, 19)) == 0 else tensor.dtypes[0],
+            dims,
+            (1,) if data.draw(st.integers(0, 19)) == 0 else None,
+        )
+    params = {parameter.name: env[parameter.name] for parameter in contract.passed_parameters}
+    env = contract.bind({name: tensor.dims for name, tensor in tensors.items()}, params)
+    if contract.sound(tensors.values(), env):
+        assert contract.violations(tensors, params, env) == []
+
+
+def test_sound_says_yes_to_legal_cases() -> None:
+    for op in operators():
+        contract = operator_named(op).contract
+        for case in expand_operator(op):
+            plans = (*case.inputs, *case.outputs)
+            env = contract.bind({plan.name: plan.dims for plan in plans}, case.params)
+            assert contract.sound(plans, env) == (case.valid or bool(case.faults)), case.id

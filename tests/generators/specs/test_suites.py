@@ -1,0 +1,158 @@
+"""The built-in suites: network shapes exactly as the documents list them, one broken rule per invalid case, sizes."""
+
+import collections
+
+import numpy as np
+import pytest
+
+from generators.casegen.generate import case_bytes, draw_inputs
+from generators.specs.expansion import expand_operator
+from generators.contracts.negative_cases import broken
+from generators.contracts.operator import operator_named, operators
+
+BOTH = [(0,), (1,)]
+# operator -> (shapes of all tensors, dtype of the first) of each network case
+NETWORK = {
+    "masked_im2col_forward": [
+        ([[1, 256, 20, 20], [200], [200], [rows, 200]], dtype) for rows in (2304, 256) for dtype in ("float", "half")
+    ],
+    "psamask_forward": [
+        (shapes, "float")
+        for shapes in (
+            [[2, 49, 49, 9409], [2, 49, 49, 2401]],
+            [[4, 32, 32, 4356], [4, 32, 32, 1024]],
+            [[4, 32, 32, 9409], [4, 32, 32, 1024]],
+            [[123, 3, 12, 638], [123, 3, 12, 36]],
+        )
+        for _ in BOTH
+    ],
+    "psamask_backward": [
+        (shapes, "float")
+        for shapes in (
+            [[2, 49, 49, 2401], [2, 49, 49, 9409]],
+            [[4, 32, 32, 1024], [4, 32, 32, 4356]],
+            [[4, 32, 32, 1024], [4, 32, 32, 9409]],
+            [[16, 128, 32, 4096], [16, 128, 32, 1024]],
+        )
+        for _ in BOTH
+    ],
+    "roi_crop_forward": [
+        (shapes, "float")
+        for shapes in (
+            [[1, 5, 5, 1], [1, 3, 1, 2], [1, 3, 1, 1]],
+            [[1, 32, 32, 500], [1, 5, 5, 2], [1, 5, 5, 500]],
+            [[1, 32, 32, 50000], [1, 5, 5, 2], [1, 5, 5, 50000]],
+            [[4, 32, 32, 500], [16, 3, 5, 2], [16, 3, 5, 500]],
+            [[4, 13, 15, 5000], [16, 5, 9, 2], [16, 5, 9, 5000]],
+            [[8, 32, 32, 500], [16, 25, 25, 2], [16, 25, 25, 500]],
+        )
+    ],
+    "roi_crop_backward": [
+        (shapes, "float")
+        for shapes in (
+            [[1, 3, 1, 1], [1, 3, 1, 2], [1, 5, 5, 1]],
+            [[1, 5, 5, 500], [1, 5, 5, 2], [1, 32, 32, 500]],
+            [[1, 5, 5, 50000], [1, 5, 5, 2], [1, 32, 32, 50000]],
+            [[16, 3, 5, 50000], [16, 3, 5, 2], [4, 32, 32, 50000]],
+            [[16, 13, 25, 500], [16, 13, 25, 2], [4, 32, 32, 500]],
+            [[16, 25, 25, 500], [16, 25, 25, 2], [4, 32, 32, 500]],
+        )
+    ],
+    "voxel_pooling_forward": [
+        ([[2, 473088, 3], [2, 473088, 80], [2, 128, 128, 80], [2, 473088, 3]], "int32"),
+    ],
+    "get_indice_pairs": [
+        ([[248636, 4], [248636, 4], [27, 2, 248636], [27]], "int32"),
+        ([[149100, 4], [58838, 4], [27, 2, 149100], [27]], "int32"),
+    ],
+}
+SUITES = {"network", "boundary", "general", "nan_inf", "zero_element", "invalid", "demo"}
+
+
+def cases(op, *suites):
+    return list(expand_operator(op, set(suites) or None))
+
+
+def test_the_lists_are_of_all_operators():
+    assert set(NETWORK) == set(operators())
+
+
+@pytest.mark.parametrize("op", NETWORK)
+def test_network_suite(op):
+    found = [
+        ([list(plan.dims) for plan in (*case.inputs, *case.outputs)], case.inputs[0].dtype)
+        for case in cases(op, "network")
+    ]
+    assert found == NETWORK[op]
+
+
+@pytest.mark.parametrize("op", ["psamask_forward", "psamask_backward"])
+def test_network_masks_and_modes(op):
+    found = [(case.params["psa_type"], case.params["h_mask"], case.params["w_mask"]) for case in cases(op, "network")]
+    masks = [(97, 97), (66, 66), (97, 97), (29, 22) if op == "psamask_forward" else (32, 32)]
+    assert found == [(psa_type, *mask) for mask in masks for psa_type in (0, 1)]
+
+
+def test_network_parameters_of_the_others():
+    assert [case.params for case in cases("masked_im2col_forward", "network")] == [
+        {"kernel_h": kernel, "kernel_w": kernel, "pad_h": 1, "pad_w": 1} for kernel in (3, 3, 1, 1)
+    ]
+    (voxels,) = cases("voxel_pooling_forward", "network")
+    assert [voxels.params[f"num_voxel_{axis}"] for axis in "xyz"] == [128, 128, 1]
+    subm, down = (case.params for case in cases("get_indice_pairs", "network"))
+    names = ("batch", "input_space", "output_space", "stride", "pad", "dilation", "sub_m")
+    ones = (1, 1, 1)
+    assert [subm[name] for name in names] == [4, (41, 1440, 1440), (41, 1440, 1440), ones, ones, ones, 1]
+    assert [down[name] for name in names] == [4, (11, 360, 360), (5, 180, 180), (2, 2, 2), (0, 1, 1), ones, 0]
+
+
+@pytest.mark.parametrize("op", NETWORK)
+def test_every_operator_has_every_suite(op):
+    suites = collections.Counter(case.suite for case in cases(op))
+    expected = SUITES - ({"nan_inf"} if op == "get_indice_pairs" else set())  # integers have none
+    assert set(suites) == expected
+    demo = cases(op, "demo")
+    assert len(demo) < 10
+    assert any(not case.valid for case in demo)
+
+
+@pytest.mark.parametrize("op", NETWORK)
+def test_small_suites_are_small(op):
+    small = [case for case in cases(op) if case.suite != "network"]
+    assert sum(map(case_bytes, small)) < 60e6
+    assert max(case_bytes(case) for case in small if "million" not in case.name) < 8e6
+
+
+@pytest.mark.parametrize("op", NETWORK)
+def test_every_invalid_case_breaks_one_rule(op):
+    contract = operator_named(op).contract
+    for case in cases(op):
+        found = broken(case, contract)
+        assert len(found) == (0 if case.valid else 1), case.id
+        assert case.valid or set(case.expect) == set(found[0].statuses)
+
+
+def test_vendor_unchecked_cases_are_tagged():
+    tagged = {case.name for case in cases("psamask_forward", "invalid") if "vendor_unchecked" in case.tags}
+    assert tagged == {"small_h_mask_0", "small_w_mask_0"}
+
+
+@pytest.mark.parametrize("op", NETWORK)
+def test_inputs_are_neither_constant_nor_symmetric(op):
+    """A misplaced element must show. Boundary cases of one value (a mask or point at 0) are exempt."""
+    operator = operator_named(op)
+    for case in cases(op, "general"):
+        for name, array in draw_inputs(case, operator).items():
+            if array.size >= 16:
+                assert (array != array.flat[0]).any(), (case.id, name)
+                assert (array.ravel() != array.ravel()[::-1]).any(), (case.id, name)
+
+
+def test_the_sites_of_the_large_cases_are_drawn_the_same_every_time():
+    operator = operator_named("get_indice_pairs")
+    down = cases("get_indice_pairs", "network")[1]
+    indices = draw_inputs(down, operator)["indices"]
+    np.testing.assert_array_equal(indices, draw_inputs(down, operator)["indices"])
+    env = operator.contract.bind({"indices": indices.shape}, down.params)
+    operator.check_values({"indices": indices}, env)
+    assert operator.reference({"indices": indices}, env)["out_indices"].shape == (58838, 4)
