@@ -10,8 +10,8 @@ import numpy as np
 import psutil
 
 from benchmarks.measure import Row
-from mluops_cli.execution.events import CaseFinished, Event
-from mluops_cli.execution.plan import plan_cases
+from mluops_cli.core.events import CaseFinished, Event
+from mluops_cli.core.discovery import plan_cases
 from mluops_cli.execution.process import WorkerSettings
 from mluops_cli.execution.supervisor import RunSettings, run_cases
 from schemas.protos import messages as proto

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.measure import Row, seconds
-from mluops_cli.reports.record import Record
+from mluops_cli.core.record import Record
 from mluops_cli.reports.results import RESULTS
 
 CASES: Final = 100_000

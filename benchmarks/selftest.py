@@ -15,7 +15,7 @@ from generators.specs.expansion import expand_operator
 from mluops_cli.execution.case_run import prepare
 from mluops_cli.execution.judgement import judge, outputs_under_test
 from mluops_cli.execution.selftest import selftest_case
-from mluops_cli.execution.settings import Judging
+from mluops_cli.core.run_settings import Judging
 from schemas.casefiles.reading import read_case
 
 _INLINE: Final = 64 << 20

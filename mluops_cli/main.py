@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import click  # not rich_click: rendering the list of commands with rich takes longer than everything else together
 
-from mluops_cli import streams
-from mluops_cli.reports.text import visible
+from mluops_cli.core import standard_streams as streams
+from mluops_cli.core.escaping import visible
 from schemas.errors import MluopsError
 from schemas.suggest import did_you_mean
 from schemas.version import __version__

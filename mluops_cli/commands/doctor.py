@@ -15,7 +15,7 @@ from typing import Any, Final
 import rich_click as click
 
 from mluops_cli.commands.tables import format_bytes, table_lines
-from mluops_cli.machine import cores
+from mluops_cli.core.machine import cores
 from schemas.version import __version__
 
 FAILED: Final = 3

@@ -23,7 +23,7 @@ from mluops_cli.commands.options import (
     plugin_option,
 )
 from mluops_cli.commands.tables import format_bytes, table_lines
-from mluops_cli.machine import cores
+from mluops_cli.core.machine import cores
 
 if TYPE_CHECKING:
     from generators.casegen.worker_pool import Result, Task
@@ -141,7 +141,7 @@ def _completions(
     from generators.casegen.worker_pool import Task
     from generators.contracts.binding import stored_bytes
     from generators.casegen.generate import bind_known, complete
-    from mluops_cli.execution.plan import plan_cases
+    from mluops_cli.core.discovery import plan_cases
     from schemas.casefiles.reading import read_case
     from schemas.errors import MluopsError
 

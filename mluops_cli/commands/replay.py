@@ -12,8 +12,8 @@ from mluops_cli.commands.options import Seconds, plugin_option
 from mluops_cli.commands.outcomes import folder
 
 if TYPE_CHECKING:
-    from mluops_cli.execution.plan import PlannedCase
-    from mluops_cli.reports.record import Record
+    from mluops_cli.core.discovery import PlannedCase
+    from mluops_cli.core.record import Record
 
 
 @click.command(epilog="Example: mluops replay mluops-out")
@@ -30,11 +30,11 @@ def command(out: Path, impl: str | None, jobs: int, timeout: float, plugins: tup
     """
     from mluops_cli.commands.outcomes import read
     from mluops_cli.commands.run_options import judging
-    from mluops_cli.execution.events import CaseFinished, Event
+    from mluops_cli.core.events import CaseFinished, Event
     from mluops_cli.execution.process import WorkerSettings
     from mluops_cli.execution.supervisor import RunSettings, run_cases
-    from mluops_cli.reports.record import FAILING, NOTHING_SELECTED
-    from mluops_cli.reports.text import one_line
+    from mluops_cli.core.record import FAILING, NOTHING_SELECTED
+    from mluops_cli.core.escaping import one_line
 
     run = read(out)
     failing = run.failing
@@ -64,7 +64,7 @@ def command(out: Path, impl: str | None, jobs: int, timeout: float, plugins: tup
 
 
 def _planned(out: Path, record: Record) -> PlannedCase:
-    from mluops_cli.execution.plan import PlannedCase, noted_fields
+    from mluops_cli.core.discovery import PlannedCase, noted_fields
     from mluops_cli.reports.failures import kept_file
 
     kept = kept_file(out, record)

@@ -14,15 +14,15 @@ import rich_click as click
 from mluops_cli.commands import run_options
 from mluops_cli.commands.options import ByteSize, Names, Seconds, generation_option, make_folder, plugin_option
 from mluops_cli.commands.run_options import Given
-from mluops_cli.machine import cores
+from mluops_cli.core.machine import cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mluops_cli.execution.events import Listener
-    from mluops_cli.execution.plan import PlannedCase
+    from mluops_cli.core.events import Listener
+    from mluops_cli.core.discovery import PlannedCase
     from mluops_cli.execution.supervisor import RunSettings
-    from mluops_cli.reports.record import Record
+    from mluops_cli.core.record import Record
 
 _TIMEOUT: Final = 300.0
 _IMPLEMENTATION: Final = "tiled"
@@ -61,9 +61,9 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     Exit code: 0 all passed, 1 something failed or nothing was validated, 2 the command or a case file is wrong,
     3 our own failure, 5 nothing selected, 130 interrupted.
     """
-    from mluops_cli.execution.plan import plan_cases
+    from mluops_cli.core.discovery import plan_cases
     from mluops_cli.execution.supervisor import run_cases
-    from mluops_cli.reports.record import NOTHING_SELECTED
+    from mluops_cli.core.record import NOTHING_SELECTED
     from mluops_cli.reports.results import JsonResults, refuse_foreign
 
     chosen = {name: given[name] for name in ("suites", "keywords", "part")}
@@ -88,7 +88,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
 
 
 def _settings(out: Path, given: Given) -> RunSettings:
-    from mluops_cli.execution.settings import WorkerSettings
+    from mluops_cli.core.run_settings import WorkerSettings
     from mluops_cli.execution.supervisor import RunSettings
     from schemas.errors import InputError
 

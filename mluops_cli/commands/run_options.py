@@ -14,7 +14,7 @@ from mluops_cli.commands.outcomes import waivers_option
 from schemas.errors import InputError
 
 if TYPE_CHECKING:
-    from mluops_cli.execution.settings import Judging, PerfSettings
+    from mluops_cli.core.run_settings import Judging, PerfSettings
     from mluops_cli.reports.files import ReportFiles
 
 MIN_TIME: Final = 0.2
@@ -104,7 +104,7 @@ judging_options = _together(
 
 def perf_settings(given: Given) -> PerfSettings | None:
     """The settings of --perf, None without it; InputError for options that need it."""
-    from mluops_cli.execution.settings import PerfSettings
+    from mluops_cli.core.run_settings import PerfSettings
 
     if not (given["perf"] or given["perf_gate"]):
         named = [name for name in ("device", "peak_bandwidth", "peak_ops") if given[name] is not None]
@@ -125,7 +125,7 @@ def perf_settings(given: Given) -> PerfSettings | None:
 def judging(compare: Sequence[str], loose_nan: bool, strict_tail: bool) -> Judging:
     """The validator's options; InputError for a --compare that fits no output of any operator."""
     from generators.contracts.operator import operators
-    from mluops_cli.execution.settings import Judging
+    from mluops_cli.core.run_settings import Judging
     from schemas.suggest import did_you_mean
 
     known = {

@@ -13,11 +13,11 @@ import rich_click as click
 
 from mluops_cli.commands.options import Names, generation_option, plugin_option
 from mluops_cli.commands.tables import table_lines
-from mluops_cli.machine import cores
-from mluops_cli.reports.text import one_line
+from mluops_cli.core.machine import cores
+from mluops_cli.core.escaping import one_line
 
 if TYPE_CHECKING:
-    from mluops_cli.execution.plan import PlannedCase
+    from mluops_cli.core.discovery import PlannedCase
     from mluops_cli.execution.selftest import Tested
 
 _SMALL: Final = frozenset({"boundary", "general", "nan_inf", "zero_element", "invalid", "demo"})
@@ -45,8 +45,8 @@ def command(
     which faults the thresholds can't see and why. Exit code: 0 all caught, 1 a fault was missed, a right output failed
     or nothing was planted, 2 a case file is wrong, 5 nothing selected.
     """
-    from mluops_cli.execution.plan import plan_cases
-    from mluops_cli.reports.record import FAILED, NOTHING_SELECTED, PASSED, WRONG_INPUT
+    from mluops_cli.core.discovery import plan_cases
+    from mluops_cli.core.record import FAILED, NOTHING_SELECTED, PASSED, WRONG_INPUT
     from schemas.errors import MluopsError
 
     with _case_files(paths, suites) as folders:

@@ -11,8 +11,8 @@ from generators.contracts.binding import Bound
 from mluops_cli.execution.buffers import Array, OutputBuffer, digest
 from mluops_cli.execution.float_mode import MODE, require_subnormals
 from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge_outputs
-from mluops_cli.execution.raised import describe
-from mluops_cli.execution.settings import Judging
+from mluops_cli.core.exceptions import describe
+from mluops_cli.core.run_settings import Judging
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, Implementation, Outcome, OutOfBounds
 from mluops_cli.judging.verdict import Verdict, judge_status
 from schemas.errors import MluopsError

@@ -13,8 +13,8 @@ from generators.contracts.operator import operators
 from mluops_cli.execution.buffers import Array, OutputBuffer, digest, is_mapped
 from mluops_cli.execution.calls import GOES_ON, Calls, Prepared, Result, error
 from mluops_cli.execution.perf import Meter
-from mluops_cli.execution.raised import describe
-from mluops_cli.execution.settings import WorkerSettings
+from mluops_cli.core.exceptions import describe
+from mluops_cli.core.run_settings import WorkerSettings
 from mluops_cli.execution.wrong_outputs import MARK, keep_outputs
 from mluops_cli.implementations.base import Call, Implementation
 from mluops_cli.reports.failures import kept_path

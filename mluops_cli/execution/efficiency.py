@@ -9,7 +9,7 @@ from typing import Final
 from generators.contracts.binding import Bound
 from generators.contracts.model import Contract
 from generators.contracts.operator import Array
-from mluops_cli.execution.peaks import Peaks
+from mluops_cli.core.peaks import Peaks
 
 # OPERATORS.md, theoretical work: the share of its peak that the bottleneck side must reach, by suite.
 STANDARD: Final[Mapping[str, float]] = {"network": 0.6, "general": 0.3}

@@ -11,7 +11,7 @@ import numpy as np
 from generators.contracts.binding import Bound
 from mluops_cli.execution.case_run import Prepared, prepare
 from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test
-from mluops_cli.execution.settings import Judging
+from mluops_cli.core.run_settings import Judging
 from mluops_cli.judging.blocks import Known
 from mluops_cli.judging.faults import Specimen
 from mluops_cli.judging.rules import defined_pairs

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from mluops_cli.execution.settings import WorkerSettings, worker_settings
+from mluops_cli.core.run_settings import WorkerSettings, worker_settings
 from mluops_cli.execution.warden import put_under_warden
 from mluops_cli.kin import adopt_orphans
 

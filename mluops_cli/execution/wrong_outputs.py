@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from mluops_cli.execution.calls import Prepared
-from mluops_cli.execution.raised import describe
+from mluops_cli.core.exceptions import describe
 from schemas.protos import messages as proto
 from schemas.casefiles.reading import write_case
 from schemas.wire.value_fields import part_dtype

@@ -8,7 +8,7 @@ from typing import Final
 
 from mluops_cli.reports.compare import Comparison, Speed
 from mluops_cli.reports.markdown import code, plain
-from mluops_cli.reports.text import one_line
+from mluops_cli.core.escaping import one_line
 
 _ROWS: Final = 1000  # of a section; JSON has all of them
 _ALIKE: Final = 3

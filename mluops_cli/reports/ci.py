@@ -18,8 +18,8 @@ from typing import Any, Final, Literal, get_args
 from mluops_cli.reports.files import write_text
 from mluops_cli.reports.finished import STATUSES, FinishedRun
 from mluops_cli.reports.markdown import step_summary
-from mluops_cli.reports.record import Record
-from mluops_cli.reports.text import one_line
+from mluops_cli.core.record import Record
+from mluops_cli.core.escaping import one_line
 from schemas.errors import InputError
 
 Server = Literal["github", "gitlab", "plain"]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from mluops_cli.reports.finished import FinishedRun, judged
-from mluops_cli.reports.record import FAILING, Record
+from mluops_cli.core.record import FAILING, Record
 
 Speed = Literal["SAME", "FAST", "SLOW", "AMBG"]
 GROWTH: Final = 2.0  # times the error before, from which on it is told

@@ -13,11 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from mluops_cli import streams
-from mluops_cli.execution.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
+from mluops_cli.core import standard_streams as streams
+from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
 from mluops_cli.reports.finished import Judged, worst
-from mluops_cli.reports.record import FAILING, Record
-from mluops_cli.reports.text import one_line
+from mluops_cli.core.record import FAILING, Record
+from mluops_cli.core.escaping import one_line
 
 ROWS: Final = 60  # cases up to which the table has a row for each; more are summed up by suite
 _ANY_WIDTH: Final = 100_000  # columns where there is no terminal to fit into: ids and lines are never folded

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from mluops_cli.execution.events import CaseFinished, Event, Loaded, RunStarted
-from mluops_cli.reports.record import FAILING, Record
+from mluops_cli.core.events import CaseFinished, Event, Loaded, RunStarted
+from mluops_cli.core.record import FAILING, Record
 
 FOLDER: Final = "failures"
 # Of folders as deep as ours, files as ours only: cases, outputs of --keep-outputs, cases with side files.

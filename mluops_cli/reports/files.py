@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mluops_cli.execution.events import Event, RunFinished
+from mluops_cli.core.events import Event, RunFinished
 from mluops_cli.reports.finished import FinishedRun, no_collection, read_run
-from mluops_cli.reports.record import Record
+from mluops_cli.core.record import Record
 from schemas.errors import UnavailableError
 
 STDOUT: Final = Path("-")

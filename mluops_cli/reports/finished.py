@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from mluops_cli.reports.record import FAILING, Record, Tally
+from mluops_cli.core.record import FAILING, Record, Tally
 from mluops_cli.reports.results import RESULTS, SUMMARY, read_results
 from schemas.errors import InputError, Place
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from mluops_cli.reports.compare import Comparison, compare_runs
 from mluops_cli.reports.finished import FinishedRun
 from mluops_cli.reports.policy import Strict, load_model
-from mluops_cli.reports.text import one_line
+from mluops_cli.core.escaping import one_line
 from schemas.errors import InputError
 
 NAMED: Final = 3  # cases a sentence names

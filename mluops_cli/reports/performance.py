@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mluops_cli.reports.record import Record
+from mluops_cli.core.record import Record
 
 
 def rated(records: Iterable[Record]) -> list[Record]:

@@ -10,9 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Final
 
-from mluops_cli.execution.environment import environment
-from mluops_cli.execution.events import CaseFinished, Event, Loaded, RunFinished, RunStarted
-from mluops_cli.reports.record import Record, read_record
+from mluops_cli.core.environment import environment
+from mluops_cli.core.events import CaseFinished, Event, Loaded, RunFinished, RunStarted
+from mluops_cli.core.record import Record, read_record
 from schemas.errors import InputError, Place, UnavailableError
 from schemas.version import __version__
 

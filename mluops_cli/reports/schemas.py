@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 import schemas
 from mluops_cli.reports.gate import Policy
-from mluops_cli.reports.record import record_schema
+from mluops_cli.core.record import record_schema
 from mluops_cli.reports.waivers import WaiverFile
 
 FOLDER: Final = Path(schemas.__file__).parent

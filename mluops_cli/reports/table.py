@@ -12,8 +12,8 @@ from operator import attrgetter
 from typing import Any, Final
 
 from mluops_cli.reports.finished import FinishedRun, Judged
-from mluops_cli.reports.record import Record
-from mluops_cli.reports.text import visible
+from mluops_cli.core.record import Record
+from mluops_cli.core.escaping import visible
 
 _NAMED: Final = ("case", "op", "suite", "impl", "status", "reason")
 _MEASURED: Final = ("name", "value", "threshold", "margin", "source")

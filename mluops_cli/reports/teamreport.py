@@ -14,7 +14,7 @@ from generators.contracts.model import LARGE, Contract
 from generators.contracts.operator import operators
 from mluops_cli.reports.finished import FinishedRun, judged
 from mluops_cli.reports.performance import rated
-from mluops_cli.reports.record import Record
+from mluops_cli.core.record import Record
 from schemas.status import SUCCESS
 
 ALIGNMENT: Final = 64  # elements of the innermost dimension that the device moves at once

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 
 from mluops_cli.reports.policy import Strict, load_model
-from mluops_cli.reports.record import Record
+from mluops_cli.core.record import Record
 
 _WAIVABLE: Final = frozenset({"fail", "error", "crash", "timeout"})
 _Text = Annotated[str, Field(min_length=1, pattern=r"\S")]

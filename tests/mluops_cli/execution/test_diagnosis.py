@@ -10,7 +10,7 @@ import pytest
 
 from mluops_cli.execution import judgement
 from mluops_cli.execution.case_run import run_case
-from mluops_cli.execution.settings import WorkerSettings
+from mluops_cli.core.run_settings import WorkerSettings
 from mluops_cli.implementations.python import Python
 from schemas.casefiles.reading import write_case
 
@@ -130,7 +130,7 @@ def test_no_other_mode_where_it_would_break_the_contract(tmp_path: Path) -> None
     """An alternative is made only of a legal choice, so it can't raise."""
     from mluops_cli.execution.case_run import prepare
     from mluops_cli.execution.judgement import _other_modes, outputs_under_test
-    from mluops_cli.execution.settings import Judging
+    from mluops_cli.core.run_settings import Judging
     from schemas.casefiles.reading import read_case
 
     node = case_node("get_indice_pairs", name="case")

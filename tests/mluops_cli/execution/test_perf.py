@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from generators.contracts.operator import operator_named
-from mluops_cli.execution import peaks as peaks_module
+from mluops_cli.core import peaks as peaks_module
 from mluops_cli.execution.efficiency import Efficiency, Work, efficiency_of, shortfall
-from mluops_cli.execution.peaks import Peaks, device_peaks, measured_peaks, peaks_for
+from mluops_cli.core.peaks import Peaks, device_peaks, measured_peaks, peaks_for
 from mluops_cli.execution.perf import MOST, Meter, sample_of
-from mluops_cli.execution.settings import PerfSettings
+from mluops_cli.core.run_settings import PerfSettings
 from mluops_cli.implementations.python import Python
 from schemas.protos import messages as proto
 from schemas.casefiles.reading import read_case

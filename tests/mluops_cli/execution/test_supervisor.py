@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from mluops_cli.execution import supervisor
-from mluops_cli.execution.events import CaseFinished, CaseStarted, Event
-from mluops_cli.execution.plan import PlannedCase, plan_cases
+from mluops_cli.core.events import CaseFinished, CaseStarted, Event
+from mluops_cli.core.discovery import PlannedCase, plan_cases
 from mluops_cli.execution.process import WorkerSettings
 from mluops_cli.execution.supervisor import RunSettings, run_cases
 

@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mluops_cli.execution.events import CaseFinished, Loaded, RunFinished, RunStarted
+from mluops_cli.core.events import CaseFinished, Loaded, RunFinished, RunStarted
 from mluops_cli.main import main
 from mluops_cli.reports.failures import KeepFailures, kept_file
 from mluops_cli.reports.files import ReportFiles
-from mluops_cli.reports.record import Tally, read_record
+from mluops_cli.core.record import Tally, read_record
 from schemas.errors import UnavailableError
 from tests.conftest import PROJECT
 from tests.mluops_cli.reports.sample import hostile_records, mixed_records, record, write_run

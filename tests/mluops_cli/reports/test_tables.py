@@ -16,7 +16,7 @@ from mluops_cli.reports.html import TEMPLATES
 from mluops_cli.reports.markdown import code, markdown_text, plain, step_summary
 from mluops_cli.reports.table import csv_text
 from mluops_cli.reports.teamreport import operator_reports
-from mluops_cli.reports.text import visible
+from mluops_cli.core.escaping import visible
 from mluops_cli.reports.words import ZH, translator
 from schemas.errors import InputError
 from tests.mluops_cli.reports.sample import hostile_records, mixed_records, record, write_run

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mluops_cli.reports.record import Record, Tally, read_record, record_schema
+from mluops_cli.core.record import Record, Tally, read_record, record_schema
 
 STATUSES = ["pass", "fail", "error", "crash", "timeout", "skip", "empty", "mistrusted", "waived", "xpass"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mluops_cli.reports.record import Record, Tally
+from mluops_cli.core.record import Record, Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from mluops_cli.execution.selection import parse_keywords, parse_shard, shard
+from mluops_cli.core.filters import parse_keywords, parse_shard, shard
 from schemas.errors import InputError
 
 IDS = ["roi_crop_forward/network/a", "roi_crop_forward/general/b", "psamask_forward/network/c"]

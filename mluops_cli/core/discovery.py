@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from generators.contracts.binding import EXTERNAL
 from generators.casegen.manifest import ForeignManifest, read_manifest
-from mluops_cli.execution.selection import parse_keywords, parse_shard, shard
+from mluops_cli.core.filters import parse_keywords, parse_shard, shard
 from schemas.casefiles.reading import SUFFIXES, read_case
 from schemas.errors import InputError, MluopsError
 from schemas.casefiles.enum_numbering import CURRENT

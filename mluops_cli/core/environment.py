@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import psutil
 
-from mluops_cli.execution.peaks import cores, processor
+from mluops_cli.core.peaks import cores, processor
 
 _PACKAGES: Final = ("numpy", "protobuf", "torch")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from mluops_cli.execution.plan import PlannedCase
-    from mluops_cli.reports.record import Record
+    from mluops_cli.core.discovery import PlannedCase
+    from mluops_cli.core.record import Record
 
 Cache = Literal["fresh", "warm"]
 

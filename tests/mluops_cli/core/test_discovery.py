@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mluops_cli.execution.plan import plan_cases
+from mluops_cli.core.discovery import plan_cases
 from schemas.errors import InputError
 
 from .conftest import write_psamask

@@ -1,0 +1,1 @@
+"""What every part of a run shares: settings, discovery, events, records."""
