@@ -12,7 +12,7 @@ import psutil
 from benchmarks.measure import Row
 from mluops_cli.core.events import CaseFinished, Event
 from mluops_cli.core.discovery import plan_cases
-from mluops_cli.execution.process import WorkerSettings
+from mluops_cli.execution.workers.handle import WorkerSettings
 from mluops_cli.execution.supervisor import RunSettings, run_cases
 from schemas.protos import messages as proto
 from schemas.casefiles.reading import write_case

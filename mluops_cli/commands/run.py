@@ -81,7 +81,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
         listeners: list[Listener] = [results, _console(), *_keeping(out)]
         listeners += [reports] if reports is not None else []
         if given["scheduler"]:
-            from mluops_cli.execution.fleet import run_on_fleet
+            from mluops_cli.execution.cluster.client import run_on_fleet
 
             return run_on_fleet(given["scheduler"], given["resource"], cases, settings, listeners).exit_code
         return run_cases(cases, settings, listeners).exit_code

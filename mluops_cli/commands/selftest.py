@@ -18,7 +18,7 @@ from mluops_cli.core.escaping import one_line
 
 if TYPE_CHECKING:
     from mluops_cli.core.discovery import PlannedCase
-    from mluops_cli.execution.selftest import Tested
+    from mluops_cli.execution.case.fault_trials import Tested
 
 _SMALL: Final = frozenset({"boundary", "general", "nan_inf", "zero_element", "invalid", "demo"})
 _INLINE: Final = 64 << 20
@@ -87,7 +87,7 @@ def _case_files(paths: Sequence[Path], suites: frozenset[str]) -> Iterator[Seque
 
 
 def _test(case: PlannedCase, threads: int) -> Tested:
-    from mluops_cli.execution.selftest import selftest_case
+    from mluops_cli.execution.case.fault_trials import selftest_case
     from schemas.protos import messages as proto
     from schemas.casefiles.reading import read_case
     from schemas.errors import InputError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mluops_cli.execution.selftest import selftest_case
+from mluops_cli.execution.case.fault_trials import selftest_case
 from mluops_cli.judging import verdict
 from schemas.casefiles.reading import read_case, write_case
 from tests.mluops_cli.conftest import Cli

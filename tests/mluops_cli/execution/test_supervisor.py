@@ -12,7 +12,7 @@ import pytest
 from mluops_cli.execution import supervisor
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event
 from mluops_cli.core.discovery import PlannedCase, plan_cases
-from mluops_cli.execution.process import WorkerSettings
+from mluops_cli.execution.workers.handle import WorkerSettings
 from mluops_cli.execution.supervisor import RunSettings, run_cases
 
 from .conftest import write_psamask

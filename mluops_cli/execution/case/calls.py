@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from generators.contracts.binding import Bound
-from mluops_cli.execution.buffers import Array, OutputBuffer, digest
-from mluops_cli.execution.float_mode import MODE, require_subnormals
-from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge_outputs
+from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest
+from mluops_cli.execution.case.floating_point import MODE, require_subnormals
+from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge_outputs
 from mluops_cli.core.exceptions import describe
 from mluops_cli.core.run_settings import Judging
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, Implementation, Outcome, OutOfBounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from mluops_cli.execution.calls import Prepared
+from mluops_cli.execution.case.calls import Prepared
 from mluops_cli.core.exceptions import describe
 from schemas.protos import messages as proto
 from schemas.casefiles.reading import write_case

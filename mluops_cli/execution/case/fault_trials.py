@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contracts.binding import Bound
-from mluops_cli.execution.case_run import Prepared, prepare
-from mluops_cli.execution.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test
+from mluops_cli.execution.case.case_run import Prepared, prepare
+from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test
 from mluops_cli.core.run_settings import Judging
 from mluops_cli.judging.blocks import Known
 from mluops_cli.judging.faults import Specimen

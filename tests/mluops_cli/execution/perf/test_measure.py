@@ -9,9 +9,9 @@ import pytest
 
 from generators.contracts.operator import operator_named
 from mluops_cli.core import peaks as peaks_module
-from mluops_cli.execution.efficiency import Efficiency, Work, efficiency_of, shortfall
+from mluops_cli.execution.perf.efficiency import Efficiency, Work, efficiency_of, shortfall
 from mluops_cli.core.peaks import Peaks, device_peaks, measured_peaks, peaks_for
-from mluops_cli.execution.perf import MOST, Meter, sample_of
+from mluops_cli.execution.perf.measure import MOST, Meter, sample_of
 from mluops_cli.core.run_settings import PerfSettings
 from mluops_cli.implementations.python import Python
 from schemas.protos import messages as proto
@@ -216,7 +216,7 @@ def test_options_that_are_wrong(options: tuple[str, ...], message: str, tmp_path
 
 
 def test_a_latency_of_test_param_counts_too() -> None:
-    from mluops_cli.execution.perf import stored_latency
+    from mluops_cli.execution.perf.measure import stored_latency
 
     assert stored_latency(SimpleNamespace(latency=0.0, test_param=SimpleNamespace(latency=7.0))) == 7.0
     assert stored_latency(SimpleNamespace(latency=0.0, test_param=SimpleNamespace(latency=0.0))) is None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from mluops_cli.execution.sentinel import fill, sentinels
+from mluops_cli.execution.case.sentinel import fill, sentinels
 from mluops_cli.implementations.memory import Guarded
 from schemas.dtypes import DType
 from schemas.casefiles.tensors import span

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from mluops_cli.core.run_settings import WorkerSettings, worker_settings
-from mluops_cli.execution.warden import put_under_warden
-from mluops_cli.kin import adopt_orphans
+from mluops_cli.execution.workers.reaper import put_under_warden
+from mluops_cli.execution.workers.process_tree import adopt_orphans
 
 LOST: Final = "the pipe to the supervisor is gone: the implementation closed it, or opened another file in its place"
 
@@ -39,7 +39,7 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
         pipe.send_bytes(json.dumps(message).encode())
 
     try:
-        from mluops_cli.execution.float_mode import MODE
+        from mluops_cli.execution.case.floating_point import MODE
 
         known = worker_settings(settings)
         with MODE.theirs():
@@ -50,7 +50,7 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
         text = str(error) if hasattr(error, "exit_code") else f"{type(error).__name__}: {error}"
         say({"problem": text, "exit_code": code})
         return
-    from mluops_cli.execution.case_run import run_case
+    from mluops_cli.execution.case.case_run import run_case
 
     say({"ready": True})
     while True:
@@ -82,7 +82,7 @@ def _implementation(settings: WorkerSettings) -> Any:
 def _meter(settings: WorkerSettings, implementation: Any) -> Any:
     if settings.perf is None:
         return None
-    from mluops_cli.execution.perf import Meter
+    from mluops_cli.execution.perf.measure import Meter
 
     return Meter(settings.perf, implementation)
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mluops_cli.execution import calls
-from mluops_cli.execution.case_run import run_case
-from mluops_cli.execution.float_mode import FloatMode, require_subnormals
-from mluops_cli.execution.judgement import judge_outputs
+from mluops_cli.execution.case import calls
+from mluops_cli.execution.case.case_run import run_case
+from mluops_cli.execution.case.floating_point import FloatMode, require_subnormals
+from mluops_cli.execution.case.judgement import judge_outputs
 from mluops_cli.core.run_settings import WorkerSettings
 from mluops_cli.implementations.python import Python
 from schemas.casefiles.reading import write_case

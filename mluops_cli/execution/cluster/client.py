@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from mluops_cli.core.events import CaseStarted, Heartbeat, Listener, RunFinished, WorkerLost
 from mluops_cli.execution.interrupt import interruptible
-from mluops_cli.execution.ledger import Ledger
+from mluops_cli.execution.recorder import Ledger
 from mluops_cli.core.discovery import PlannedCase
-from mluops_cli.execution.remote import introduce, run_shard
+from mluops_cli.execution.cluster.shard import introduce, run_shard
 from mluops_cli.core.filters import partition
 from mluops_cli.core.run_settings import RunSettings, WorkerSettings
 from mluops_cli.core.record import read_record

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mluops_cli.execution.buffers import OutputBuffer, digest, is_mapped
-from mluops_cli.execution.sentinel import sentinels
+from mluops_cli.execution.case.output_buffers import OutputBuffer, digest, is_mapped
+from mluops_cli.execution.case.sentinel import sentinels
 from mluops_cli.implementations.memory import Guarded
 from schemas.dtypes import DTYPES
 from schemas.wire.value_fields import part_dtype, shaped

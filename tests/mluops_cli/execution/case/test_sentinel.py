@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mluops_cli.execution.sentinel import fill, sentinels
+from mluops_cli.execution.case.sentinel import fill, sentinels
 from schemas.dtypes import DTYPES
 
 STORED = {name: dtype.storage for name, dtype in DTYPES.items() if dtype.storage and dtype.storage.kind != "c"}

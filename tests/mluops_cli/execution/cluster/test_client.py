@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
-from mluops_cli.execution import fleet
-from mluops_cli.execution.fleet import parse_resource
+from mluops_cli.execution.cluster import client as fleet
+from mluops_cli.execution.cluster.client import parse_resource
 from schemas.errors import InputError
 
 from .conftest import PLUGIN, SUITE, TEN, TEN_WORDS, wait_until, write_psamask, write_ten

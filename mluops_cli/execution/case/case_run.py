@@ -10,12 +10,12 @@ from typing import Any
 from generators.contracts.binding import Bound, bind
 from generators.contracts.model import LARGE
 from generators.contracts.operator import operators
-from mluops_cli.execution.buffers import Array, OutputBuffer, digest, is_mapped
-from mluops_cli.execution.calls import GOES_ON, Calls, Prepared, Result, error
-from mluops_cli.execution.perf import Meter
+from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest, is_mapped
+from mluops_cli.execution.case.calls import GOES_ON, Calls, Prepared, Result, error
+from mluops_cli.execution.perf.measure import Meter
 from mluops_cli.core.exceptions import describe
 from mluops_cli.core.run_settings import WorkerSettings
-from mluops_cli.execution.wrong_outputs import MARK, keep_outputs
+from mluops_cli.execution.case.kept_outputs import MARK, keep_outputs
 from mluops_cli.implementations.base import Call, Implementation
 from mluops_cli.reports.failures import kept_path
 from schemas.protos import messages as proto

@@ -10,9 +10,9 @@ import pytest
 
 from generators.contracts.binding import bind
 from generators.contracts.operator import operators
-from mluops_cli.execution import calls
-from mluops_cli.execution.case_run import prepare, run_case
-from mluops_cli.execution.judgement import judge, judge_outputs, outputs_under_test
+from mluops_cli.execution.case import calls
+from mluops_cli.execution.case.case_run import prepare, run_case
+from mluops_cli.execution.case.judgement import judge, judge_outputs, outputs_under_test
 from mluops_cli.core.run_settings import Judging, WorkerSettings
 from mluops_cli.implementations.python import Python
 from schemas.casefiles.reading import read_case, write_case

@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 
 from generators.contracts.operator import operators
-from mluops_cli.execution.calls import Prepared
+from mluops_cli.execution.case.calls import Prepared
 
 NOTED = []
 _calls = Counter()

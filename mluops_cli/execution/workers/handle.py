@@ -17,7 +17,7 @@ from typing import Any, Final
 import psutil
 
 from mluops_cli.core.run_settings import WorkerSettings
-from mluops_cli.execution.worker import LOST, worker_main
+from mluops_cli.execution.workers.child import LOST, worker_main
 
 __all__ = ["WorkerProcess", "WorkerSettings"]
 

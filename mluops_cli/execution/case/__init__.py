@@ -1,0 +1,1 @@
+"""One case in a worker process: its calls, buffers and judgement."""

@@ -1,0 +1,1 @@
+"""How fast an implementation is, and of what."""

@@ -1,0 +1,1 @@
+"""Worker processes: the child's side, the supervisor's handle, the process tree."""
