@@ -22,7 +22,7 @@ from mluops_cli.execution.recorder import Ledger
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.execution.workers.handle import WorkerProcess
 from mluops_cli.core.run_settings import RunSettings
-from mluops_cli.implementations.exec.room import sweep
+from mluops_cli.implementations.exec.scratch_dir import sweep
 from schemas.errors import InputError, UnavailableError
 
 __all__ = ["RunSettings", "run_cases"]

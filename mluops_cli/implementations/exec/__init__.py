@@ -12,9 +12,9 @@ from typing import ClassVar, Final
 
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds
 from mluops_cli.implementations.exec import files, folder
-from mluops_cli.implementations.exec.given import Given
-from mluops_cli.implementations.exec.process import run_program
-from mluops_cli.implementations.exec.room import make_room, sweep
+from mluops_cli.implementations.exec.input_hashes import Given
+from mluops_cli.implementations.exec.program import run_program
+from mluops_cli.implementations.exec.scratch_dir import make_room, sweep
 from schemas.errors import InputError, UnavailableError
 from schemas.status import SUCCESS
 

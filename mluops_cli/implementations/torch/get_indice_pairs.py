@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import torch
 
-from mluops_cli.implementations.checks import get_indice_pairs as checks
-from mluops_cli.implementations.checks.operator import Params
+from mluops_cli.implementations.preconditions import get_indice_pairs as checks
+from mluops_cli.implementations.preconditions.operator import Params
 from mluops_cli.implementations.torch.kernel import Shapes, Torches, TorchKernel
 
 

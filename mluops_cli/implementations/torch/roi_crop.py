@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import torch
 
-from mluops_cli.implementations.checks import roi_crop as checks
-from mluops_cli.implementations.checks.operator import Params
+from mluops_cli.implementations.preconditions import roi_crop as checks
+from mluops_cli.implementations.preconditions.operator import Params
 from mluops_cli.implementations.torch.kernel import Shapes, Torches, TorchKernel
 
 

@@ -17,7 +17,8 @@ import psutil
 import pytest
 
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, OutOfBounds
-from mluops_cli.implementations.exec import Exec, room
+from mluops_cli.implementations.exec import Exec
+from mluops_cli.implementations.exec import scratch_dir as room
 from mluops_cli.implementations.registry import implementation_named
 from schemas.protos import messages as proto
 from schemas.casefiles.reading import read_case

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mluops_cli.implementations.base import Array
-from mluops_cli.implementations.checks.operator import (
+from mluops_cli.implementations.preconditions.operator import (
     CheckedOperator,
     Descriptors,
     Params,
