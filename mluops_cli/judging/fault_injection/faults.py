@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mluops_cli.judging.visibility import CHUNK, Array, Ranges
+from mluops_cli.judging.fault_injection.detectability import CHUNK, Array, Ranges
 
 TILE: Final = 4096  # elements; of small outputs a quarter
 _ROWS: Final = 64  # rows looked at for one that differs from the first

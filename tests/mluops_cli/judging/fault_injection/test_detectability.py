@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mluops_cli.judging.visibility import CHUNK, Eye
+from mluops_cli.judging.fault_injection.detectability import CHUNK, Eye
 from schemas.criteria import Criterion
 from tests.mluops_cli.judging.naive import FLOORS, exact, naive
 

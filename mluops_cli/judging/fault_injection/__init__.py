@@ -1,0 +1,1 @@
+"""Faults injected into right outputs, to see the judge detect them."""
