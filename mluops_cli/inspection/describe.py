@@ -7,7 +7,7 @@ from typing import Any
 
 from generators.contracts.binding import plain_message
 from generators.contracts.operator import operators
-from mluops_cli.inspection.figures import figures_of
+from mluops_cli.inspection.statistics import figures_of
 from schemas.casefiles.reading import CaseFile
 from schemas.criteria import baseline_device, criteria_of
 from schemas.errors import InputError, MluopsError

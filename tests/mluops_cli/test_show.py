@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import xxhash
 
-from mluops_cli.inspection import figures
+from mluops_cli.inspection import statistics as figures
 from schemas.protos import messages as proto
 from schemas.wire import fields as wire
 from tests.conftest import PROJECT

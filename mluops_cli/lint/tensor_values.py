@@ -7,7 +7,7 @@ from typing import Final
 
 from generators.contracts.model import LARGE
 from generators.contracts.operator import Operator
-from mluops_cli.checking.finding import ERROR, NOTE, WARNING, Finding
+from mluops_cli.lint.finding import ERROR, NOTE, WARNING, Finding
 from schemas.casefiles.reading import CaseFile
 from schemas.errors import InputError, UnavailableError
 from schemas.casefiles.external_data import leads_outside

@@ -9,8 +9,8 @@ from typing import Final
 from generators.contracts.binding import Bound, bind
 from generators.contracts.operator import Operator
 from generators.casegen.thresholds import SOURCE as DYNAMIC
-from mluops_cli.checking.finding import ERROR, NOTE, WARNING, Finding
-from mluops_cli.checking.tensors import expects_failure
+from mluops_cli.lint.finding import ERROR, NOTE, WARNING, Finding
+from mluops_cli.lint.tensor_values import expects_failure
 from schemas.casefiles.reading import CaseFile
 from schemas.criteria import Criterion, baseline_device, criteria_of
 from schemas.errors import InputError

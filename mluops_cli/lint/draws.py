@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from generators.contracts.operator import Operator
-from mluops_cli.checking.finding import ERROR, WARNING, Finding
-from mluops_cli.checking.tensors import records
+from mluops_cli.lint.finding import ERROR, WARNING, Finding
+from mluops_cli.lint.tensor_values import records
 from schemas.casefiles.reading import CaseFile
 from schemas.protos.messages import enum_names
 from schemas.casefiles.tensors import TensorRecord

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from generators.contracts.operator import Operator, operators
-from mluops_cli.checking import cases, draws, tensors
-from mluops_cli.checking.finding import ERROR, WARNING, Finding
+from mluops_cli.lint import cases, draws, tensors
+from mluops_cli.lint.finding import ERROR, WARNING, Finding
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.errors import InputError, MluopsError
 from schemas.casefiles.enum_numbering import OLD
