@@ -80,7 +80,7 @@ browser:  ## Debian: Chromium, its driver and xmllint, for the tests of the HTML
 
 schemas: install  ## rebuild the JSON Schemas from the models
 	$(BIN)/python -m tools.spec_schema
-	$(BIN)/python -m mluops_cli.reports.schemas
+	$(BIN)/python -m tools.result_schemas
 
 faults: install  ## docs/faults.md: which case catches which faulty implementation
 	$(BIN)/python -m tests.faulty.catalogue

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from benchmarks.measure import Row, seconds
 from mluops_cli.core.record import Record
-from mluops_cli.reports.results import RESULTS
+from mluops_cli.results.jsonl import RESULTS
 
 CASES: Final = 100_000
 SUITES: Final = ("network", "boundary", "general", "nan_inf", "zero_element")
@@ -20,8 +20,8 @@ SUITES: Final = ("network", "boundary", "general", "nan_inf", "zero_element")
 _MEASURE: Final = """
 import re, sys, time
 from pathlib import Path
-from mluops_cli.reports.files import ReportFiles
-from mluops_cli.reports.finished import read_run
+from mluops_cli.reports.dispatch import ReportFiles
+from mluops_cli.results.finished import read_run
 out, base = Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else None
 start = time.perf_counter()
 ReportFiles(out, out / "j.xml", out / "r.html", out / "r.md", out / "r.csv", base=base).write(read_run(out))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 if TYPE_CHECKING:
-    from mluops_cli.reports.finished import FinishedRun
+    from mluops_cli.results.finished import FinishedRun
 
 
 def folder(name: str, metavar: str) -> Callable[..., Any]:
@@ -28,8 +28,8 @@ def waivers_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def read(out: Path, waivers: Path | None = None) -> FinishedRun:
     """The run in a folder, with the waivers of a file applied; the platform is the one it was run on."""
-    from mluops_cli.reports.finished import read_run, read_summary
-    from mluops_cli.reports.waivers import load_waivers
+    from mluops_cli.results.finished import read_run, read_summary
+    from mluops_cli.results.waivers import load_waivers
 
     waive = None
     if waivers is not None:

@@ -65,7 +65,7 @@ def command(out: Path, impl: str | None, jobs: int, timeout: float, plugins: tup
 
 def _planned(out: Path, record: Record) -> PlannedCase:
     from mluops_cli.core.discovery import PlannedCase, noted_fields
-    from mluops_cli.reports.failures import kept_file
+    from mluops_cli.results.kept_cases import kept_file
 
     kept = kept_file(out, record)
     file = str(kept) if kept.is_file() else record.file

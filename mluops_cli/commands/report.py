@@ -39,7 +39,7 @@ def command(
     """Write reports of the run in OUT; all formats into OUT itself where none is asked for. - is stdout."""
     from mluops_cli.commands.outcomes import read
     from mluops_cli.reports.ci import detect_server
-    from mluops_cli.reports.files import ReportFiles
+    from mluops_cli.reports.dispatch import ReportFiles
 
     run = read(out, waivers)
     if ci == "auto":

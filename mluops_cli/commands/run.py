@@ -64,7 +64,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     from mluops_cli.core.discovery import plan_cases
     from mluops_cli.execution.supervisor import run_cases
     from mluops_cli.core.record import NOTHING_SELECTED
-    from mluops_cli.reports.results import JsonResults, refuse_foreign
+    from mluops_cli.results.jsonl import JsonResults, refuse_foreign
 
     chosen = {name: given[name] for name in ("suites", "keywords", "part")}
     settings = _settings(out, given)
@@ -107,7 +107,7 @@ def _settings(out: Path, given: Given) -> RunSettings:
     )
     waive: Callable[[Record], Record] | None = None
     if given["waivers"]:
-        from mluops_cli.reports.waivers import load_waivers
+        from mluops_cli.results.waivers import load_waivers
 
         waive = load_waivers(given["waivers"])
     return RunSettings(
@@ -133,14 +133,14 @@ def _console() -> Listener:
 
 
 def _keeping(out: Path) -> Sequence[Listener]:
-    from mluops_cli.reports.failures import KeepFailures
+    from mluops_cli.results.kept_cases import KeepFailures
 
     return (KeepFailures(out),)
 
 
 def _finished(out: Path, selected: set[str], impl: str) -> list[Record]:
     """The records of an earlier run, a cut-off last line repaired; InputError where it was another run."""
-    from mluops_cli.reports.results import read_results, repair_results
+    from mluops_cli.results.jsonl import read_results, repair_results
     from schemas.errors import InputError
 
     repair_results(out)

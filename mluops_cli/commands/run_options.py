@@ -15,7 +15,7 @@ from schemas.errors import InputError
 
 if TYPE_CHECKING:
     from mluops_cli.core.run_settings import Judging, PerfSettings
-    from mluops_cli.reports.files import ReportFiles
+    from mluops_cli.reports.dispatch import ReportFiles
 
 MIN_TIME: Final = 0.2
 _PREFIXES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -149,7 +149,7 @@ def judging(compare: Sequence[str], loose_nan: bool, strict_tail: bool) -> Judgi
 def report_files(out: Path, given: Given) -> ReportFiles | None:
     """The reports that are wanted at the end of the run, None where none is."""
     from mluops_cli.reports.ci import detect_server
-    from mluops_cli.reports.files import ReportFiles
+    from mluops_cli.reports.dispatch import ReportFiles
 
     ci = detect_server() if given["ci"] == "auto" else given["ci"]
     wanted = {name: given[name] for name in ("junit", "html", "md", "csv")}

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from mluops_cli.reports.files import write_text
-from mluops_cli.reports.finished import STATUSES, FinishedRun
-from mluops_cli.reports.markdown import step_summary
+from mluops_cli.reports.dispatch import write_text
+from mluops_cli.results.finished import STATUSES, FinishedRun
+from mluops_cli.reports.markdown.page import step_summary
 from mluops_cli.core.record import Record
 from mluops_cli.core.escaping import one_line
 from schemas.errors import InputError

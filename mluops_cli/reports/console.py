@@ -15,7 +15,7 @@ from rich.text import Text
 
 from mluops_cli.core import standard_streams as streams
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
-from mluops_cli.reports.finished import Judged, worst
+from mluops_cli.results.finished import Judged, worst
 from mluops_cli.core.record import FAILING, Record
 from mluops_cli.core.escaping import one_line
 

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 
 from junitparser import Element, Error, Failure, Skipped, SystemOut, TestSuite
 
-from mluops_cli.reports.finished import FinishedRun, judged
+from mluops_cli.results.finished import FinishedRun, judged
 from mluops_cli.core.record import Record
 from mluops_cli.core.escaping import clipped, one_line
 

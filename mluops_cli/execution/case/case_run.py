@@ -17,7 +17,7 @@ from mluops_cli.core.exceptions import describe
 from mluops_cli.core.run_settings import WorkerSettings
 from mluops_cli.execution.case.kept_outputs import MARK, keep_outputs
 from mluops_cli.implementations.base import Call, Implementation
-from mluops_cli.reports.failures import kept_path
+from mluops_cli.results.kept_cases import kept_path
 from schemas.protos import messages as proto
 from schemas.casefiles.reading import SHORT, CaseFile, read_case
 from schemas.errors import InputError, MluopsError, Place

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mluops_cli.reports.ci import ANNOTATIONS, detect_server, make_annotations, report_to_server
-from mluops_cli.reports.finished import FinishedRun, read_run
+from mluops_cli.results.finished import FinishedRun, read_run
 from schemas.errors import InputError
 from tests.mluops_cli.reports.sample import HOSTILE, hostile_records, record, write_run
 

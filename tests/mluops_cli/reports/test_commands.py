@@ -13,8 +13,8 @@ import pytest
 
 from mluops_cli.core.events import CaseFinished, Loaded, RunFinished, RunStarted
 from mluops_cli.main import main
-from mluops_cli.reports.failures import KeepFailures, kept_file
-from mluops_cli.reports.files import ReportFiles
+from mluops_cli.results.kept_cases import KeepFailures, kept_file
+from mluops_cli.reports.dispatch import ReportFiles
 from mluops_cli.core.record import Tally, read_record
 from schemas.errors import UnavailableError
 from tests.conftest import PROJECT

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from mluops_cli.main import cli
-from mluops_cli.reports.gate import load_policy
-from mluops_cli.reports.waivers import load_waivers
+from mluops_cli.results.gate import load_policy
+from mluops_cli.results.waivers import load_waivers
 from tests.conftest import PROJECT
 
 CI = PROJECT / "docs" / "ci"

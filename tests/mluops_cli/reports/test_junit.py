@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mluops_cli.reports.finished import read_run
+from mluops_cli.results.finished import read_run
 from mluops_cli.reports.junit import junit_documents
 from tests.mluops_cli.reports.sample import HOSTILE, hostile_records, mixed_records, record, write_run
 

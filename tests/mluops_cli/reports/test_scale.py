@@ -19,7 +19,7 @@ from pathlib import Path
 out = Path(sys.argv[1])
 from mluops_cli.commands.outcomes import read
 from mluops_cli.reports.ci import report_to_server
-from mluops_cli.reports.files import ReportFiles
+from mluops_cli.reports.dispatch import ReportFiles
 run = read(out)
 ReportFiles(out, out / "j.xml", out / "r.html", out / "r.md", out / "r.csv").write(run)
 report_to_server(run, "plain", {})

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from generators.contracts.model import LARGE, Contract
 from generators.contracts.operator import operators
-from mluops_cli.reports.finished import FinishedRun, judged
+from mluops_cli.results.finished import FinishedRun, judged
 from mluops_cli.reports.performance import rated
 from mluops_cli.core.record import Record
 from schemas.status import SUCCESS

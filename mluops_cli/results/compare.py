@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-from mluops_cli.reports.finished import FinishedRun, judged
+from mluops_cli.results.finished import FinishedRun, judged
 from mluops_cli.core.record import FAILING, Record
 
 Speed = Literal["SAME", "FAST", "SLOW", "AMBG"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from mluops_cli.core.events import Event, RunFinished
-from mluops_cli.reports.finished import FinishedRun, no_collection, read_run
+from mluops_cli.results.finished import FinishedRun, no_collection, read_run
 from mluops_cli.core.record import Record
 from schemas.errors import UnavailableError
 
@@ -56,15 +56,15 @@ class ReportFiles:
             for number, (name, document) in enumerate(documents):
                 yield self.junit if not number else self._beside(self.junit, name), document
         if self.html:
-            from mluops_cli.reports.html import html_text
+            from mluops_cli.reports.html.page import html_text
 
             yield self.html, html_text(run, read_run(self.base, _latency_only) if self.base else None)
         if self.md:
-            from mluops_cli.reports.markdown import markdown_text
+            from mluops_cli.reports.markdown.page import markdown_text
 
             yield self.md, markdown_text(run, self.lang)
         if self.csv:
-            from mluops_cli.reports.table import csv_lines
+            from mluops_cli.reports.csv import csv_lines
 
             yield self.csv, csv_lines(run)
 

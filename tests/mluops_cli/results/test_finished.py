@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mluops_cli.reports.finished import judged, no_collection, read_run, worst
+from mluops_cli.results.finished import judged, no_collection, read_run, worst
 from mluops_cli.core.record import read_record
-from mluops_cli.reports.schemas import FOLDER, Summary, built
+from tools.result_schemas import FOLDER, Summary, built
 from schemas.errors import InputError
 from tests.mluops_cli.reports.sample import criterion, mixed_records, record, write_run
 

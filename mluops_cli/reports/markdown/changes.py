@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from mluops_cli.reports.compare import Comparison, Speed
-from mluops_cli.reports.markdown import code, plain
+from mluops_cli.results.compare import Comparison, Speed
+from mluops_cli.reports.markdown.page import code, plain
 from mluops_cli.core.escaping import one_line
 
 _ROWS: Final = 1000  # of a section; JSON has all of them

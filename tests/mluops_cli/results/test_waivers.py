@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mluops_cli.core.record import Record, read_record
-from mluops_cli.reports.waivers import Waivers, load_waivers, platform_name
+from mluops_cli.results.waivers import Waivers, load_waivers, platform_name
 from schemas.errors import InputError
 from tests.mluops_cli.reports.sample import record
 

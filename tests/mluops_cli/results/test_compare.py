@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mluops_cli.reports.changes import changes_markdown, changes_text
-from mluops_cli.reports.compare import Comparison, compare_runs
-from mluops_cli.reports.finished import read_run
+from mluops_cli.reports.markdown.changes import changes_markdown, changes_text
+from mluops_cli.results.compare import Comparison, compare_runs
+from mluops_cli.results.finished import read_run
 from tests.mluops_cli.reports.sample import criterion, hostile_records, record, write_run
 
 

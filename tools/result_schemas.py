@@ -1,4 +1,4 @@
-"""JSON Schemas of what a run writes and what judges it; `python -m mluops_cli.reports.schemas` rebuilds them."""
+"""JSON Schemas of what a run writes and what judges it; `python -m tools.result_schemas` rebuilds them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 import schemas
-from mluops_cli.reports.gate import Policy
+from mluops_cli.results.gate import Policy
 from mluops_cli.core.record import record_schema
-from mluops_cli.reports.waivers import WaiverFile
+from mluops_cli.results.waivers import WaiverFile
 
 FOLDER: Final = Path(schemas.__file__).parent
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mluops_cli.reports.finished import FinishedRun, read_run
-from mluops_cli.reports.gate import Policy, broken_rules, load_policy
+from mluops_cli.results.finished import FinishedRun, read_run
+from mluops_cli.results.gate import Policy, broken_rules, load_policy
 from schemas.errors import InputError
 from tests.mluops_cli.reports.sample import criterion, record, write_run
 

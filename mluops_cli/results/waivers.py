@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from mluops_cli.reports.policy import Strict, load_model
+from mluops_cli.results.yaml_models import Strict, load_model
 from mluops_cli.core.record import Record
 
 _WAIVABLE: Final = frozenset({"fail", "error", "crash", "timeout"})

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-from mluops_cli.reports.finished import FinishedRun, Judged
+from mluops_cli.results.finished import FinishedRun, Judged
 from mluops_cli.core.record import Record
 from mluops_cli.core.escaping import visible
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mluops_cli.core.record import FAILING, Record, Tally
-from mluops_cli.reports.results import RESULTS, SUMMARY, read_results
+from mluops_cli.results.jsonl import RESULTS, SUMMARY, read_results
 from schemas.errors import InputError, Place
 
 STATUSES: Final = ("fail", "crash", "timeout", "error", "xpass", "mistrusted", "waived", "skip", "empty", "pass")

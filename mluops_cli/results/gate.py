@@ -9,9 +9,9 @@ from typing import Annotated, Final, Protocol
 
 from pydantic import Field
 
-from mluops_cli.reports.compare import Comparison, compare_runs
-from mluops_cli.reports.finished import FinishedRun
-from mluops_cli.reports.policy import Strict, load_model
+from mluops_cli.results.compare import Comparison, compare_runs
+from mluops_cli.results.finished import FinishedRun
+from mluops_cli.results.yaml_models import Strict, load_model
 from mluops_cli.core.escaping import one_line
 from schemas.errors import InputError
 

@@ -1,0 +1,1 @@
+"""Runs on disk: results, summaries, kept cases, gates, waivers, comparison."""
