@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Row, ratio
-from schemas.protos import messages as proto
 from schemas.casefiles.reading import read_case, write_case
+from schemas.protos import messages as proto
 
 INLINE = 1 << 40
 SIDE = 0

@@ -10,12 +10,12 @@ import numpy as np
 import psutil
 
 from benchmarks.measure import Row
-from mluops_cli.core.events import CaseFinished, Event
 from mluops_cli.core.discovery import plan_cases
-from mluops_cli.execution.workers.handle import WorkerSettings
+from mluops_cli.core.events import CaseFinished, Event
 from mluops_cli.execution.supervisor import RunSettings, run_cases
-from schemas.protos import messages as proto
+from mluops_cli.execution.workers.handle import WorkerSettings
 from schemas.casefiles.reading import write_case
+from schemas.protos import messages as proto
 
 CASES = 1000
 _WARM = 20  # cases until the worker has loaded everything

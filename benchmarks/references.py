@@ -10,11 +10,12 @@ from math import prod
 from typing import Any
 
 from benchmarks.measure import Row, peak, ratio
-from generators.contracts.case import Case
 from generators.casegen.generate import case_bytes, draw_inputs
+from generators.contracts.case import Case
 from generators.contracts.model import Env
+from generators.contracts.operator import Arrays, Operator
+from generators.operator_registry import operator_named, operators
 from generators.specs.expansion import expand_operator
-from generators.contracts.operator import Arrays, Operator, operator_named, operators
 from mluops_cli.implementations.torch import Torch
 
 _PAIRS = 3  # the largest cases take seconds

@@ -12,10 +12,10 @@ import numpy as np
 from benchmarks.measure import Row, seconds
 from generators.casegen.generate import case_bytes, generate
 from generators.specs.expansion import expand_operator
-from mluops_cli.execution.case.case_run import prepare
-from mluops_cli.execution.case.judgement import judge, outputs_under_test
-from mluops_cli.execution.case.fault_trials import selftest_case
 from mluops_cli.core.run_settings import Judging
+from mluops_cli.execution.case.case_run import prepare
+from mluops_cli.execution.case.fault_trials import selftest_case
+from mluops_cli.execution.case.judgement import judge, outputs_under_test
 from schemas.casefiles.reading import read_case
 
 _INLINE: Final = 64 << 20

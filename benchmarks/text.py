@@ -11,9 +11,9 @@ import numpy as np
 from google.protobuf import text_format
 
 from benchmarks.measure import Row, ratio, seconds
+from schemas.casefiles.reading import read_case, write_case
 from schemas.protos import messages as proto
 from schemas.wire import fields as wire
-from schemas.casefiles.reading import read_case, write_case
 from schemas.wire.varints import decode_varints, encode_varints
 
 ELEMENTS = 1_000_000

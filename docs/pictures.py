@@ -12,7 +12,7 @@ from typing import Final
 HERE: Final = Path(__file__).resolve().parent
 OPERATORS: Final = ("psamask_forward", "masked_im2col_forward")
 FAULTY: Final = """
-from generators.contracts.operator import operators
+from generators.operator_registry import operators
 
 def kernel(op, inputs, outputs, params):
     if not all(array.size for array in inputs.values()) or min(params.values()) < 0 or params.get("kernel_h") == 0:

@@ -1,4 +1,4 @@
-"""Compiles the .proto files into the shipped descriptor: `python -m tools.build_descriptor` (needs protoc, a dev tool)."""
+"""Compiles the .proto files into the shipped descriptor: `python -m tools.build_descriptor` (needs protoc)."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 import schemas
-from mluops_cli.results.gate import Policy
 from mluops_cli.core.record import record_schema
+from mluops_cli.results.gate import Policy
 from mluops_cli.results.waivers import WaiverFile
 
 FOLDER: Final = Path(schemas.__file__).parent

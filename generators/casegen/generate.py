@@ -11,8 +11,6 @@ from typing import Any, Final
 import numpy as np
 import xxhash
 
-from generators.contracts.binding import Bound, bind
-from generators.contracts.case import Case, TensorPlan
 from generators.casegen.node import (
     build_node,
     note_criteria,
@@ -23,17 +21,20 @@ from generators.casegen.node import (
     short_place,
     sign,
 )  # fmt: skip
-from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Shape
-from generators.data.draw import draw, keyed_generator, lay_over
-from generators.contracts.operator import Array, Arrays, Operator, operator_named
 from generators.casegen.thresholds import Figures, dynamic_criteria
-from schemas.protos import messages as proto
+from generators.contracts.binding import Bound, bind
+from generators.contracts.case import Case, TensorPlan
+from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Shape
+from generators.contracts.operator import Array, Arrays, Operator
+from generators.data.draw import draw, keyed_generator, lay_over
+from generators.operator_registry import operator_named
+from schemas.casefiles.enum_numbering import CURRENT
 from schemas.casefiles.reading import CaseFile, read_case, write_case
+from schemas.casefiles.tensors import span
 from schemas.dtypes import DTYPES, dtype_named
 from schemas.errors import InputError, MluopsError, Place, located
-from schemas.casefiles.enum_numbering import CURRENT
+from schemas.protos import messages as proto
 from schemas.status import SUCCESS
-from schemas.casefiles.tensors import span
 from schemas.version import __version__
 
 FORMATS: Final = {"pb": (".pb",), "prototxt": (".prototxt",), "both": (".pb", ".prototxt")}

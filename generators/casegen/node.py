@@ -13,10 +13,10 @@ import xxhash
 from generators.contracts.case import Case, TensorPlan
 from generators.contracts.model import Contract, Shape
 from generators.data.draw import BIT_GENERATOR, recipe_text
-from schemas.protos import messages as proto
 from schemas.criteria import NAMES, Criterion
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError, Place
+from schemas.protos import messages as proto
 from schemas.version import __version__
 
 NO_HASH: Final = "0" * 32  # as long as a hash is

@@ -6,18 +6,19 @@ from typing import Final
 
 import numpy as np
 
-from generators.contracts.case import Case, TensorPlan
 from generators.casegen.generate import FORMATS, tensor_bytes, withheld_tensors
 from generators.casegen.node import NO_HASH, build_node, recipe, sign
-from generators.data.draw import draw
-from generators.contracts.operator import Array, operator_named
+from generators.contracts.case import Case, TensorPlan
+from generators.contracts.operator import Array
 from generators.data.distributions import ROWS
+from generators.data.draw import draw
+from generators.operator_registry import operator_named
+from schemas.casefiles.tensors import span
+from schemas.dtypes import DTYPES
 from schemas.protos import messages as proto
 from schemas.prototext import writer as text
-from schemas.wire import value_fields as values
-from schemas.dtypes import DTYPES
 from schemas.status import SUCCESS
-from schemas.casefiles.tensors import span
+from schemas.wire import value_fields as values
 
 _SAMPLE: Final = 4096  # elements whose entries are measured
 _FRAME: Final = 64  # bytes of tags, lengths and padding around a tensor's values, at most about

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from generators.contracts.model import LARGE, Contract, Parameter
-from generators.data.draw import draw_random_data
 from generators.contracts.operator import Array, Operator
-from schemas.casefiles.reading import CaseFile
-from schemas.criteria import Criterion, baseline_device, criteria_of
-from schemas.tensor_descriptor import Descriptor
-from schemas.errors import InputError, Place
+from generators.data.draw import draw_random_data
 from schemas.casefiles.enum_numbering import OLD
-from schemas.status import SUCCESS
+from schemas.casefiles.reading import CaseFile
+from schemas.casefiles.requested_criteria import baseline_device, criteria_of
 from schemas.casefiles.tensors import TensorRecord
+from schemas.criteria import Criterion
+from schemas.errors import InputError, Place
+from schemas.status import SUCCESS
+from schemas.tensor_descriptor import Descriptor
 
 EXTERNAL = "external"  # the suite of files without our metadata
 

@@ -9,8 +9,8 @@ from typing import Any
 from generators.contracts.model import Shape
 from generators.data.draw import Values
 from schemas.criteria import Criterion
-from schemas.tensor_descriptor import Descriptor
 from schemas.status import SUCCESS
+from schemas.tensor_descriptor import Descriptor
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from functools import cached_property
 from types import CodeType
 from typing import Any, Final, Literal, Protocol
 
-from generators.contracts.expressions import GLOBALS, UNCOMPUTABLE, Expression, parse_expression
+from generators.expressions import GLOBALS, UNCOMPUTABLE, Expression, parse_expression
 from schemas.criteria import Criterion
-from schemas.tensor_descriptor import Descriptor
 from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
+from schemas.tensor_descriptor import Descriptor
 
 Shape = tuple[int, ...]
 Params = Mapping[str, Any]  # parameter name -> int, float or tuple of ints

@@ -1,23 +1,16 @@
-"""The operator: a contract, a reference kernel and the theoretical work; and the registry of all of them."""
+"""The operator: a contract, a reference kernel and the theoretical work."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-import generators.operators
 from generators.contracts.model import Contract, Env, Params, Shape
-from generators.contracts.expressions import parse_expression
-from schemas.errors import InputError
-from schemas.suggest import did_you_mean
+from generators.expressions import parse_expression
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
@@ -42,7 +35,7 @@ class Operator(ABC):
     def reference_in(self, dtype: type[np.floating[Any]], inputs: Arrays, env: Env) -> Arrays | None:
         """What reference computes, with every intermediate value in this dtype; None: there is no such computation.
 
-        Dynamic thresholds come from it (generators/casegen/thresholds.py): how far off may a right kernel of that precision be?
+        Dynamic thresholds come from it (generators/casegen/thresholds.py).
         """
         return None
 
@@ -64,37 +57,3 @@ class Operator(ABC):
     def theory_io_bytes(self, env: Env, inputs: Arrays, outputs: Arrays) -> float:
         """Theoretical bytes moved by one call: inputs and outputs once."""
         return float(sum(array.nbytes for array in (*inputs.values(), *outputs.values())))
-
-
-@cache
-def operators() -> dict[str, Operator]:
-    """All operators by name: the modules of generators.operators, then the entry points `mluops.operators`."""
-    found: dict[str, Operator] = {}
-    for module in pkgutil.iter_modules(generators.operators.__path__):
-        _register(found, importlib.import_module(f"generators.operators.{module.name}").OPERATORS)
-    for entry in entry_points(group="mluops.operators"):
-        loaded = entry.load()
-        _register(found, loaded if isinstance(loaded, (list, tuple)) else (loaded,))
-    return found
-
-
-def add_operators(module: Any) -> None:
-    """Register the OPERATORS of a plug-in module; a name that is taken is an InputError."""
-    _register(operators(), getattr(module, "OPERATORS", ()))
-
-
-def operator_named(name: str) -> Operator:
-    """The operator of that name; InputError with a suggestion where there is none."""
-    try:
-        return operators()[name]
-    except KeyError:
-        raise InputError(f"unknown operator {name!r}{did_you_mean(name, operators())}") from None
-
-
-def _register(found: dict[str, Operator], new: Any) -> None:
-    for each in new:
-        operator: Operator = each() if isinstance(each, type) else each
-        name = operator.contract.op
-        if name in found:
-            raise InputError(f"operator {name!r} is registered twice")
-        found[name] = operator

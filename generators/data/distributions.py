@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from generators.contracts.expressions import UNCOMPUTABLE, parse_expression
 from generators.data.dtype_limits import bit_pattern, limits
 from generators.data.value_files import find_stored, stored_text
+from generators.expressions import UNCOMPUTABLE, parse_expression
 from schemas.dtypes import DType, dtype_named
 from schemas.errors import InputError
 from schemas.suggest import did_you_mean

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.data.rng import Bits, Key, bit_generator, distinct
-from generators.data.rng import keyed_generator as keyed_generator  # re-exported: the rooms above look for it here
-from generators.data.samplers import CHUNK, FILLS, Array, put_whole
-from generators.data.point_clouds import draw_sites
 from generators.data.distributions import Values as Values
 from generators.data.distributions import check_values, overlay_counts, unique_space
 from generators.data.distributions import parse_values as parse_values
 from generators.data.distributions import recipe_text as recipe_text
+from generators.data.point_clouds import draw_sites
+from generators.data.rng import Bits, Key, bit_generator, distinct
+from generators.data.rng import keyed_generator as keyed_generator  # re-exported: the rooms above look for it here
+from generators.data.samplers import CHUNK, FILLS, Array, put_whole
 from schemas.dtypes import dtype_named
 from schemas.errors import InputError
 
@@ -63,7 +63,7 @@ def draw(values: Values, dims: tuple[int, ...], dtype: str, key: Key) -> Array:
 def draw_random_data(record: Any, case_id: str, warn: Callable[[str], None] | None = None) -> Array:
     """The values that the random_data of a foreign file's tensor asks for, in its shape (flat span when strided).
 
-    record is a schemas.casefiles.tensors.TensorRecord. UNIFORM [lower, upper), DISCRETE_UNIFORM (both inclusive) and GAUSSIAN;
+    record is a TensorRecord of schemas. UNIFORM [lower, upper), DISCRETE_UNIFORM (both inclusive) and GAUSSIAN;
     seed 23 when absent; *_double fields win; inverted bounds are swapped, which warn is told; equal ones are a
     constant. complex_half gives pairs of half. InputError for other distributions. Source: CASE_FORMAT.md, random_data.
     """

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.data.rng import RAW, Bits, below
 from generators.data.dtype_limits import limits
+from generators.data.rng import RAW, Bits, below
 from schemas.dtypes import DTYPES, DType
 from schemas.errors import InputError
 

@@ -11,10 +11,10 @@ import numpy as np
 from generators.contracts.binding import plain_message
 from generators.importing.draft import CaseDraft, TensorDraft, dist_of, plain
 from schemas.casefiles.reading import CaseFile, read_case
-from schemas.criteria import criteria_of
+from schemas.casefiles.requested_criteria import criteria_of
+from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError
 from schemas.protos.messages import enum_names
-from schemas.casefiles.tensors import TensorRecord
 
 _KEPT: Final = 1 << 20  # bytes of stored values that go along with a spec
 _DISTRIBUTIONS: Final = {"UNIFORM": "uniform", "GAUSSIAN": "normal"}

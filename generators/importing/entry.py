@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from generators.contracts.model import Contract, Violation
-from generators.importing.draft import CaseDraft, TensorDraft
 from generators.contracts.operator import Operator
-from schemas.tensor_descriptor import Descriptor
+from generators.importing.draft import CaseDraft, TensorDraft
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
+from schemas.tensor_descriptor import Descriptor
 
 Entry = dict[str, Any]
 ASIDE: Final = "#"  # key of an entry's parameters that the grammar of specs has no place for

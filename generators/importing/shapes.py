@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.data.rng import keyed_generator
 from generators.contracts.model import Env, TensorSpec
-from generators.contracts.expressions import parse_expression
+from generators.data.rng import keyed_generator
+from generators.expressions import parse_expression
 from generators.importing.draft import as_list
-from generators.contracts.operator import operators
+from generators.operator_registry import operators
 from schemas.errors import InputError, Place
 
 Shape = tuple[int, ...]

@@ -16,7 +16,7 @@ import numpy as np
 
 from generators.importing.draft import CaseDraft, TensorDraft
 from generators.importing.entry import ASIDE, Entry, case_name, entry_of
-from generators.contracts.operator import operators
+from generators.operator_registry import operators
 from schemas.errors import InputError, Place
 
 MARK: Final = "# Imported by `mluops import`"

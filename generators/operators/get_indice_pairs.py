@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from generators.contracts.model import Contract, Env, Parameter, Rule, TensorSpec
-from generators.data.point_clouds import cell_numbers, cells_at, draw_sites
 from generators.contracts.operator import Array, Arrays, Operator
+from generators.data.point_clouds import cell_numbers, cells_at, draw_sites
 from schemas.criteria import Criterion
 from schemas.errors import InputError
 from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from generators.specs.axes import varied_paths
 from generators.contracts.case import Case, TensorPlan
 from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Parameter, Shape, TensorSpec, misshapen
-from generators.contracts.expressions import UNCOMPUTABLE, parse_expression
 from generators.contracts.negative_cases import check_invalid
 from generators.data.distributions import Values, check_values, names_in, parse_values
+from generators.expressions import UNCOMPUTABLE, parse_expression
+from generators.specs.axes import varied_paths
 from generators.specs.yaml_loader import KeyPath
 from schemas.criteria import Criterion
-from schemas.tensor_descriptor import Descriptor
 from schemas.dtypes import dtype_named
 from schemas.errors import InputError
 from schemas.status import SUCCESS, status_name
 from schemas.suggest import did_you_mean
+from schemas.tensor_descriptor import Descriptor
 
 Raw = Mapping[str, Any]
 

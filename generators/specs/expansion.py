@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from generators.specs.case_builder import CaseBuilder, Problem
-from generators.specs.case_builder import check_case as check_case
 from generators.contracts.case import Case
 from generators.contracts.negative_cases import derive_invalid
+from generators.operator_registry import operator_named
+from generators.specs.case_builder import CaseBuilder, Problem
+from generators.specs.case_builder import check_case as check_case
 from generators.specs.combinations import Assignment, Attempt, combinations
-from generators.contracts.operator import operator_named
-from generators.specs.loader import Spec, load_spec, spec_files
 from generators.specs.fields import NAME_LENGTH
+from generators.specs.loader import Spec, load_spec, spec_files
 from generators.specs.yaml_loader import KeyPath, together
 from schemas.errors import InputError
 

@@ -8,9 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from generators.contracts.operator import operators
-from generators.specs.validation import grammar_errors
+from generators.operator_registry import operators
 from generators.specs.fields import shown
+from generators.specs.validation import grammar_errors
 from generators.specs.yaml_loader import Document, KeyPath, Located, load_yaml, together
 from schemas.errors import InputError, Place
 

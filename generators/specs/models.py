@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
+from generators.data.distributions import KINDS
 from generators.specs.fields import (
     Axis,
     Bound,
@@ -33,7 +34,6 @@ from generators.specs.fields import (
     Unique,
     Workspace,
 )  # fmt: skip
-from generators.data.distributions import KINDS
 
 
 class Model(BaseModel):

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from generators.contracts.case import Case
+from generators.operator_registry import operator_named
 from generators.specs.expansion import expand
-from generators.contracts.operator import operator_named
 from generators.specs.loader import Spec, find_specs, load_spec, spec_files
 from generators.specs.yaml_loader import together
 from schemas.errors import InputError

@@ -29,8 +29,8 @@ def command(paths: tuple[Path, ...], as_json: bool, quiet: bool, generation: str
 
     Exit code 1 with errors or warnings (a file that can't be read is an error), 0 otherwise, notes or not.
     """
-    from mluops_cli.lint.linter import check_file
     from mluops_cli.lint.finding import NOTE, counts
+    from mluops_cli.lint.linter import check_file
 
     files = list(_files(paths))
     if not files:

@@ -38,8 +38,8 @@ def command(
 
     Bits, fields and their values stay as they are; nothing is drawn. What doesn't go over is a warning on stderr.
     """
-    from schemas.casefiles.reading import read_case
     from schemas.casefiles.converting import convert_case
+    from schemas.casefiles.reading import read_case
     from schemas.errors import InputError, MluopsError
 
     def warn(message: str) -> None:

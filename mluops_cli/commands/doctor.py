@@ -123,7 +123,7 @@ def _protobuf() -> str:
 
 
 def _operators() -> str:
-    from generators.contracts.operator import operators
+    from generators.operator_registry import operators
 
     return ", ".join(sorted(operators()))
 

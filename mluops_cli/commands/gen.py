@@ -14,20 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
-from mluops_cli.commands.options import (
-    ByteSize,
-    Names,
-    generation_option,
-    load_plugins,
-    make_folder,
-    plugin_option,
-)
+from mluops_cli.commands.options import ByteSize, Names, generation_option, make_folder, plugin_option
 from mluops_cli.commands.tables import format_bytes, table_lines
 from mluops_cli.core.machine import cores
+from mluops_cli.implementations.plugins import load_plugins
 
 if TYPE_CHECKING:
-    from generators.casegen.worker_pool import Result, Task
     from generators.casegen.thresholds import Figures
+    from generators.casegen.worker_pool import Result, Task
 
 NOTHING_SELECTED: Final = 5
 WRONG_INPUT: Final = 2
@@ -121,10 +115,10 @@ def _generations(
     figures: Figures | None,
 ) -> tuple[list[Task], dict[str, int]]:
     """A task per selected case, and the bytes of its files."""
-    from generators.casegen.worker_pool import Task
     from generators.casegen.generate import case_bytes, generate
-    from generators.specs.selection import select_cases
     from generators.casegen.size_estimate import planned_size
+    from generators.casegen.worker_pool import Task
+    from generators.specs.selection import select_cases
 
     cases = select_cases(ops, suites, specs, seed)
     tasks = [
@@ -138,9 +132,9 @@ def _completions(
     sources: Sequence[Path], out: Path, format_: str, inline_limit: int, generation: str, figures: Figures | None
 ) -> tuple[list[Task], dict[str, int], list[str]]:
     """A task per existing file that can be completed, the bytes of its tensors, and what is wrong with the others."""
+    from generators.casegen.generate import bind_known, complete
     from generators.casegen.worker_pool import Task
     from generators.contracts.binding import stored_bytes
-    from generators.casegen.generate import bind_known, complete
     from mluops_cli.core.discovery import plan_cases
     from schemas.casefiles.reading import read_case
     from schemas.errors import MluopsError
@@ -213,8 +207,8 @@ def _check_space(out: Path, sizes: dict[str, int]) -> None:
 
 def _write(tasks: Sequence[Task], out: Path, jobs: int, plugins: Sequence[Path]) -> int:
     """Make all cases, then the manifest, also of what is done when something stops it; the exit code."""
-    from generators.casegen.worker_pool import run_tasks
     from generators.casegen.manifest import refuse_foreign, remove_stale, update_manifest
+    from generators.casegen.worker_pool import run_tasks
     from schemas.errors import MluopsError, UnavailableError
 
     make_folder(out)

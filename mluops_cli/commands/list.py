@@ -20,8 +20,8 @@ def command(ops: tuple[str, ...], plugins: tuple[Path, ...]) -> None:
     Everything is counted from the specs; no data is made.
     """
     from generators.casegen.generate import case_bytes
+    from generators.operator_registry import operator_named, operators
     from generators.specs.expansion import expand_operator
-    from generators.contracts.operator import operator_named, operators
 
     rows: list[tuple[str, str, str, str]] = [("operator", "suite", "cases", "bytes")]
     total, total_bytes = 0, 0

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import rich_click as click
 
-from generators.contracts.operator import add_operators
-from mluops_cli.implementations.loading import load_file
-from mluops_cli.implementations.registry import add_implementations
-from schemas.errors import InputError
+from mluops_cli.implementations.plugins import load_plugins
 from schemas.casefiles.enum_numbering import CURRENT, GENERATIONS
+from schemas.errors import InputError
 
 _UNITS: Final = {
     "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
     "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40,
 }  # fmt: skip
-_plugins: set[Path] = set()
 
 
 class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on only
@@ -70,16 +67,6 @@ def make_folder(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{out}: can't make this folder: {error.strerror}") from None
-
-
-def load_plugins(paths: Iterable[Path]) -> None:
-    """Load Python files and register their OPERATORS and IMPLEMENTATIONS, once each; an error names the file."""
-    for path in map(Path.resolve, paths):
-        if path not in _plugins:
-            module = load_file(path)
-            add_operators(module)
-            add_implementations(module)
-            _plugins.add(path)
 
 
 def _load(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -30,11 +30,11 @@ def command(out: Path, impl: str | None, jobs: int, timeout: float, plugins: tup
     """
     from mluops_cli.commands.outcomes import read
     from mluops_cli.commands.run_options import judging
-    from mluops_cli.core.events import CaseFinished, Event
-    from mluops_cli.execution.workers.handle import WorkerSettings
-    from mluops_cli.execution.supervisor import RunSettings, run_cases
-    from mluops_cli.core.record import FAILING, NOTHING_SELECTED
     from mluops_cli.core.escaping import one_line
+    from mluops_cli.core.events import CaseFinished, Event
+    from mluops_cli.core.record import FAILING, NOTHING_SELECTED
+    from mluops_cli.execution.supervisor import RunSettings, run_cases
+    from mluops_cli.execution.workers.handle import WorkerSettings
 
     run = read(out)
     failing = run.failing

@@ -19,10 +19,10 @@ from mluops_cli.core.machine import cores
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mluops_cli.core.events import Listener
     from mluops_cli.core.discovery import PlannedCase
-    from mluops_cli.execution.supervisor import RunSettings
+    from mluops_cli.core.events import Listener
     from mluops_cli.core.record import Record
+    from mluops_cli.execution.supervisor import RunSettings
 
 _TIMEOUT: Final = 300.0
 _IMPLEMENTATION: Final = "tiled"
@@ -62,8 +62,8 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     3 our own failure, 5 nothing selected, 130 interrupted.
     """
     from mluops_cli.core.discovery import plan_cases
-    from mluops_cli.execution.supervisor import run_cases
     from mluops_cli.core.record import NOTHING_SELECTED
+    from mluops_cli.execution.supervisor import run_cases
     from mluops_cli.results.jsonl import JsonResults, refuse_foreign
 
     chosen = {name: given[name] for name in ("suites", "keywords", "part")}

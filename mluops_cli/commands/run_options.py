@@ -124,7 +124,7 @@ def perf_settings(given: Given) -> PerfSettings | None:
 
 def judging(compare: Sequence[str], loose_nan: bool, strict_tail: bool) -> Judging:
     """The validator's options; InputError for a --compare that fits no output of any operator."""
-    from generators.contracts.operator import operators
+    from generators.operator_registry import operators
     from mluops_cli.core.run_settings import Judging
     from schemas.suggest import did_you_mean
 

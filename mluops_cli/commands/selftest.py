@@ -13,8 +13,8 @@ import rich_click as click
 
 from mluops_cli.commands.options import Names, generation_option, plugin_option
 from mluops_cli.commands.tables import table_lines
-from mluops_cli.core.machine import cores
 from mluops_cli.core.escaping import one_line
+from mluops_cli.core.machine import cores
 
 if TYPE_CHECKING:
     from mluops_cli.core.discovery import PlannedCase
@@ -88,9 +88,9 @@ def _case_files(paths: Sequence[Path], suites: frozenset[str]) -> Iterator[Seque
 
 def _test(case: PlannedCase, threads: int) -> Tested:
     from mluops_cli.execution.case.fault_trials import selftest_case
-    from schemas.protos import messages as proto
     from schemas.casefiles.reading import read_case
     from schemas.errors import InputError
+    from schemas.protos import messages as proto
 
     if case.problem is not None:
         raise InputError(case.problem)

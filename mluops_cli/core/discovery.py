@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from generators.contracts.binding import EXTERNAL
 from generators.casegen.manifest import ForeignManifest, read_manifest
+from generators.contracts.binding import EXTERNAL
 from mluops_cli.core.filters import parse_keywords, parse_shard, shard
+from schemas.casefiles.enum_numbering import CURRENT
 from schemas.casefiles.reading import SUFFIXES, read_case
 from schemas.errors import InputError, MluopsError
-from schemas.casefiles.enum_numbering import CURRENT
 
 _MANIFEST_ABOVE: Final = 2  # levels: OUT/operator/suite/name.pb, OUT/manifest.json
 

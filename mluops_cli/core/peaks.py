@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from mluops_cli.core.run_settings import PerfSettings
 from mluops_cli.core.machine import cores
+from mluops_cli.core.run_settings import PerfSettings
 from schemas.errors import InputError
 from schemas.suggest import did_you_mean
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Listener, Loaded, RunFinished, RunStarted
 from mluops_cli.core.discovery import PlannedCase
-from mluops_cli.core.run_settings import RunSettings
+from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Listener, Loaded, RunFinished, RunStarted
 from mluops_cli.core.record import Record, Tally
+from mluops_cli.core.run_settings import RunSettings
 
 
 class Ledger:

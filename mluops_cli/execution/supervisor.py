@@ -16,13 +16,13 @@ from multiprocessing.connection import wait
 from typing import Any, Final
 
 from generators.casegen.worker_pool import available_memory
+from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseStarted, Heartbeat, Listener, RunFinished
+from mluops_cli.core.run_settings import RunSettings
 from mluops_cli.execution.interrupt import Interrupt, interruptible
 from mluops_cli.execution.recorder import Ledger
-from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.execution.workers.handle import WorkerProcess
-from mluops_cli.core.run_settings import RunSettings
-from mluops_cli.implementations.exec.scratch_dir import sweep
+from mluops_cli.processes.scratch_dir import sweep
 from schemas.errors import InputError, UnavailableError
 
 __all__ = ["RunSettings", "run_cases"]

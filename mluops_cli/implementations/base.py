@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from schemas.tensor_descriptor import Descriptor
 from schemas.status import SUCCESS
+from schemas.tensor_descriptor import Descriptor
 
 Array = np.ndarray[Any, Any]
 
@@ -23,7 +23,7 @@ class Call:
     inputs are read-only arrays by tensor name, outputs arrays to be written in place; None stands for a null pointer
     or a tensor too large to allocate. descriptors hold every tensor, inputs before outputs (one called like an input as
     x~2), None for a null descriptor. params are plain ints, floats and lists. faults are the words of FAULTS in
-    generators/contracts/negative_cases.py (null_handle, workspace:null ...). file is the case file it comes from, if from one.
+    generators.contracts.negative_cases (null_handle ...). file is the case file it comes from, if from one.
     """
 
     op: str

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from generators.contracts.operator import operators
+from generators.operator_registry import operators
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome
 from schemas.errors import InputError
 from schemas.status import BAD_PARAM

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generators.contracts.operator import operators
+from generators.operator_registry import operators
 
 
 def scalar_names(op: str) -> tuple[str, ...] | None:

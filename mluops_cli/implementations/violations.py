@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generators.contracts.model import Violation
-from generators.contracts.operator import operators
+from generators.operator_registry import operators
 from mluops_cli.implementations.base import Call
 
 

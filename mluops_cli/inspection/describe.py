@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from generators.contracts.binding import plain_message
-from generators.contracts.operator import operators
+from generators.operator_registry import operators
 from mluops_cli.inspection.statistics import figures_of
 from schemas.casefiles.reading import CaseFile
-from schemas.criteria import baseline_device, criteria_of
+from schemas.casefiles.requested_criteria import baseline_device, criteria_of
+from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, MluopsError
 from schemas.protos.messages import print_text
-from schemas.casefiles.tensors import TensorRecord
 
 
 def describe(case: CaseFile, limit: float) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError
 from schemas.suggest import did_you_mean
-from schemas.casefiles.tensors import TensorRecord
 
 MOST: Final = 100_000  # values shown at once
 _ITEM: Final = re.compile(r"\s*(?:(\.\.\.)|(-?\d+)|(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(-?\d*))?)\s*")

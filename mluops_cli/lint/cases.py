@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from generators.casegen.thresholds import SOURCE as DYNAMIC
 from generators.contracts.binding import Bound, bind
 from generators.contracts.operator import Operator
-from generators.casegen.thresholds import SOURCE as DYNAMIC
 from mluops_cli.lint.finding import ERROR, NOTE, WARNING, Finding
 from mluops_cli.lint.tensor_values import expects_failure
 from schemas.casefiles.reading import CaseFile
-from schemas.criteria import Criterion, baseline_device, criteria_of
+from schemas.casefiles.requested_criteria import baseline_device, criteria_of
+from schemas.criteria import Criterion
 from schemas.errors import InputError
 
 _LOOSEST: Final = 3e-3  # of the public fixed thresholds by category (EVALUATION.md)

@@ -11,8 +11,8 @@ from generators.contracts.operator import Operator
 from mluops_cli.lint.finding import ERROR, WARNING, Finding
 from mluops_cli.lint.tensor_values import records
 from schemas.casefiles.reading import CaseFile
-from schemas.protos.messages import enum_names
 from schemas.casefiles.tensors import TensorRecord
+from schemas.protos.messages import enum_names
 
 DEFAULT_SEED = 23  # CASE_FORMAT.md
 _BOUNDED = ("UNIFORM", "DISCRETE_UNIFORM")

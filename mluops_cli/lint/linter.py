@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from generators.contracts.operator import Operator, operators
-from mluops_cli.lint import cases, draws, tensors
+from generators.contracts.operator import Operator
+from generators.operator_registry import operators
+from mluops_cli.lint import cases, draws, tensor_values
 from mluops_cli.lint.finding import ERROR, WARNING, Finding
+from schemas.casefiles.enum_numbering import OLD
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.errors import InputError, MluopsError
-from schemas.casefiles.enum_numbering import OLD
 
 Rule = Callable[[CaseFile, Operator | None], Iterator[Finding]]
 
 RULES: Final[tuple[Rule, ...]] = (
-    tensors.check_values,
-    tensors.check_sources,
-    tensors.check_sizes,
+    tensor_values.check_values,
+    tensor_values.check_sources,
+    tensor_values.check_sizes,
     draws.check_bounds,
     draws.check_seeds,
     cases.check_ids,

@@ -8,11 +8,11 @@ from typing import Final
 from generators.contracts.model import LARGE
 from generators.contracts.operator import Operator
 from mluops_cli.lint.finding import ERROR, NOTE, WARNING, Finding
-from schemas.casefiles.reading import CaseFile
-from schemas.errors import InputError, UnavailableError
 from schemas.casefiles.external_data import leads_outside
-from schemas.status import SUCCESS
+from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.tensors import TensorRecord
+from schemas.errors import InputError, UnavailableError
+from schemas.status import SUCCESS
 from schemas.wire.fields import MAX_MESSAGE
 
 _NEAR: Final = 0.9  # of a limit

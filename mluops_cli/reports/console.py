@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from mluops_cli.core import standard_streams as streams
-from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
-from mluops_cli.results.finished import Judged, worst
-from mluops_cli.core.record import FAILING, Record
 from mluops_cli.core.escaping import one_line
+from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
+from mluops_cli.core.record import FAILING, Record
+from mluops_cli.results.finished import Judged, worst
 
 ROWS: Final = 60  # cases up to which the table has a row for each; more are summed up by suite
 _ANY_WIDTH: Final = 100_000  # columns where there is no terminal to fit into: ids and lines are never folded

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-from mluops_cli.results.finished import FinishedRun, Judged
-from mluops_cli.core.record import Record
 from mluops_cli.core.escaping import visible
+from mluops_cli.core.record import Record
+from mluops_cli.results.finished import FinishedRun, Judged
 
 _NAMED: Final = ("case", "op", "suite", "impl", "status", "reason")
 _MEASURED: Final = ("name", "value", "threshold", "margin", "source")

@@ -6,14 +6,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from mluops_cli.core.events import Event, RunFinished
-from mluops_cli.results.finished import FinishedRun, no_collection, read_run
+from mluops_cli.core.output_files import STDOUT, write_text
 from mluops_cli.core.record import Record
-from schemas.errors import UnavailableError
-
-STDOUT: Final = Path("-")
+from mluops_cli.results.finished import FinishedRun, no_collection, read_run
 
 
 @dataclass(frozen=True)
@@ -76,17 +73,3 @@ def _latency_only(record: Record) -> Record:
     """A record of the run that latencies are compared with, without what takes most of the memory."""
     record.outputs, record.tensors, record.perf = {}, {}, None
     return record
-
-
-def write_text(path: Path, content: str | Iterable[str]) -> None:
-    """Write a report, whole or in parts, to standard output for -; UnavailableError where that can't be."""
-    parts = (content,) if isinstance(content, str) else content
-    if path == STDOUT:
-        sys.stdout.writelines(parts)
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(parts)
-    except OSError as error:
-        raise UnavailableError(f"can't write the report {path}: {error.strerror}") from None

@@ -14,9 +14,9 @@ from xml.sax.saxutils import escape
 
 from junitparser import Element, Error, Failure, Skipped, SystemOut, TestSuite
 
-from mluops_cli.results.finished import FinishedRun, judged
-from mluops_cli.core.record import Record
 from mluops_cli.core.escaping import clipped, one_line
+from mluops_cli.core.record import Record
+from mluops_cli.results.finished import FinishedRun, judged
 
 LIMIT: Final = 29_900_000  # bytes of the suites in a file; servers draw the line at 30 MB
 _MESSAGE: Final = 2000  # characters of a message's one line

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-from mluops_cli.results.finished import FinishedRun, judged
 from mluops_cli.core.record import FAILING, Record
+from mluops_cli.results.finished import FinishedRun, judged
 
 Speed = Literal["SAME", "FAST", "SLOW", "AMBG"]
 GROWTH: Final = 2.0  # times the error before, from which on it is told

@@ -9,10 +9,10 @@ from typing import Annotated, Final, Protocol
 
 from pydantic import Field
 
+from mluops_cli.core.escaping import one_line
 from mluops_cli.results.compare import Comparison, compare_runs
 from mluops_cli.results.finished import FinishedRun
 from mluops_cli.results.yaml_models import Strict, load_model
-from mluops_cli.core.escaping import one_line
 from schemas.errors import InputError
 
 NAMED: Final = 3  # cases a sentence names

@@ -108,9 +108,9 @@ def _side_files(case: Path) -> dict[Path, str] | None:
 
     Values that are to be drawn depend on the id, which is made of the file's name where there is no metadata.
     """
+    from schemas.casefiles.external_data import side_file
     from schemas.casefiles.reading import read_case
     from schemas.errors import MluopsError
-    from schemas.casefiles.external_data import side_file
 
     if not _may_have_sides(case):
         return None

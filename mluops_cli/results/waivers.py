@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from mluops_cli.results.yaml_models import Strict, load_model
 from mluops_cli.core.record import Record
+from mluops_cli.results.yaml_models import Strict, load_model
 
 _WAIVABLE: Final = frozenset({"fail", "error", "crash", "timeout"})
 _Text = Annotated[str, Field(min_length=1, pattern=r"\S")]

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from schemas.protos import messages as proto
-from schemas.wire import value_fields as values
-from schemas.casefiles.reading import CaseFile
-from schemas.errors import InputError, MluopsError
 from schemas.casefiles.external_data import SideFile, side_file
+from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.tensors import TensorRecord
 from schemas.casefiles.writing import Layout, Plan, Writer, WrittenCase, write_layout
+from schemas.errors import InputError, MluopsError
+from schemas.protos import messages as proto
+from schemas.wire import value_fields as values
 
 Warn = Callable[[str], None]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from schemas.protos import messages as proto
-from schemas.wire import value_fields as values
-from schemas.wire import fields as wire
+from schemas.casefiles.external_data import side_file
 from schemas.dtypes import BY_ENUM
 from schemas.errors import InputError
-from schemas.casefiles.external_data import side_file
+from schemas.protos import messages as proto
+from schemas.wire import fields as wire
+from schemas.wire import value_fields as values
 
 if TYPE_CHECKING:
     from schemas.casefiles.tensors import TensorRecord

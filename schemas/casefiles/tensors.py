@@ -11,12 +11,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.protos import messages as proto
-from schemas.wire import value_fields as values
-from schemas.tensor_descriptor import Descriptor
+from schemas.casefiles.external_data import side_file
 from schemas.dtypes import BY_ENUM, DType
 from schemas.errors import InputError, Place, located
-from schemas.casefiles.external_data import side_file
+from schemas.protos import messages as proto
+from schemas.tensor_descriptor import Descriptor
+from schemas.wire import value_fields as values
 
 ABSENT: Final = "NULL"  # an id that contains it stands for no tensor at all
 LARGEST: Final = 2**63 - 1  # elements

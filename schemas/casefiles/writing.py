@@ -17,13 +17,13 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.protos import messages as proto
-from schemas.prototext import writer as text
-from schemas.wire import value_fields as values
-from schemas.wire import fields as wire
+from schemas.casefiles.tensors import span
 from schemas.dtypes import BY_ENUM, DType
 from schemas.errors import InputError, Place, UnavailableError
-from schemas.casefiles.tensors import span
+from schemas.protos import messages as proto
+from schemas.prototext import writer as text
+from schemas.wire import fields as wire
+from schemas.wire import value_fields as values
 
 ALIGNMENT: Final = 64
 INLINE_LIMIT: Final = 64 << 20

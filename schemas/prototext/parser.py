@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from schemas.protos import messages as proto
 from schemas.errors import InputError
+from schemas.protos import messages as proto
 from schemas.wire.value_fields import BULK
 
 _LEAST: Final = 64  # values from which on a run is worth it

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from generators.casegen.generate import generate
 from generators.specs.expansion import expand_operator
-from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.core.run_settings import WorkerSettings
+from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.implementations.python import Python
 
 SUITES: Final = ("boundary", "general", "nan_inf", "zero_element", "invalid")

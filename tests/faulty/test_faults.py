@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from generators.contracts.operator import operators
+from generators.operator_registry import operators
 from tests.faulty.catalogue import MODULES, PAGE, SUITES, caught, faults, page, plugin, run_all
 
 

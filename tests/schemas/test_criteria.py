@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from schemas.protos import messages as proto
-from schemas.criteria import Criterion, baseline_device, criteria_of
+from schemas.casefiles.requested_criteria import baseline_device, criteria_of
+from schemas.criteria import Criterion
 from schemas.errors import InputError
+from schemas.protos import messages as proto
 from tests.schemas.casefiles.building import add_output, make_node, read
 
 MAPE, SMAPE, MAXAPE, DIFF1, DIFF2, DIFF3, DIFF3_2 = 1, 2, 3, 6, 7, 8, 9

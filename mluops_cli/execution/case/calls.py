@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from generators.contracts.binding import Bound
-from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest
-from mluops_cli.execution.case.floating_point import MODE, require_subnormals
-from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge_outputs
 from mluops_cli.core.exceptions import describe
 from mluops_cli.core.run_settings import Judging
+from mluops_cli.execution.case.floating_point import MODE, require_subnormals
+from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge_outputs
+from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, Implementation, Outcome, OutOfBounds
 from mluops_cli.judging.verdict import Verdict, judge_status
 from schemas.errors import MluopsError
@@ -32,6 +32,13 @@ class Prepared:
     outputs: dict[str, OutputBuffer]
     baseline: dict[str, Array]
     digests: dict[str, int]  # of the inputs whose memory could be written to
+
+
+class Meter(Protocol):
+    """What measures the time of a case whose first call was right."""
+
+    def measure(self, calls: Calls, judged: Result) -> Result:
+        """What the case's record tells of its time; the verdict is that of the last call."""
 
 
 class Calls:

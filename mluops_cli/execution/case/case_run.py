@@ -9,21 +9,20 @@ from typing import Any
 
 from generators.contracts.binding import Bound, bind
 from generators.contracts.model import LARGE
-from generators.contracts.operator import operators
-from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest, is_mapped
-from mluops_cli.execution.case.calls import GOES_ON, Calls, Prepared, Result, error
-from mluops_cli.execution.perf.measure import Meter
+from generators.operator_registry import operators
 from mluops_cli.core.exceptions import describe
 from mluops_cli.core.run_settings import WorkerSettings
+from mluops_cli.execution.case.calls import GOES_ON, Calls, Meter, Prepared, Result, error
 from mluops_cli.execution.case.kept_outputs import MARK, keep_outputs
+from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest, is_mapped
 from mluops_cli.implementations.base import Call, Implementation
 from mluops_cli.results.kept_cases import kept_path
-from schemas.protos import messages as proto
-from schemas.casefiles.reading import SHORT, CaseFile, read_case
-from schemas.errors import InputError, MluopsError, Place
 from schemas.casefiles.enum_numbering import CURRENT
-from schemas.status import SUCCESS
+from schemas.casefiles.reading import SHORT, CaseFile, read_case
 from schemas.casefiles.tensors import TensorRecord
+from schemas.errors import InputError, MluopsError, Place
+from schemas.protos import messages as proto
+from schemas.status import SUCCESS
 from schemas.wire.value_fields import part_dtype
 
 __all__ = ["Prepared", "prepare", "run_case"]

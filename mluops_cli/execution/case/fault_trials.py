@@ -9,15 +9,15 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contracts.binding import Bound
+from mluops_cli.core.run_settings import Judging
 from mluops_cli.execution.case.case_run import Prepared, prepare
 from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test
-from mluops_cli.core.run_settings import Judging
 from mluops_cli.judging.blocks import Known
-from mluops_cli.judging.fault_injection.faults import Specimen
-from mluops_cli.judging.rules import defined_pairs
-from mluops_cli.judging.fault_injection.verification import Trial, try_faults
-from mluops_cli.judging.verdict import Verdict, judge_status
 from mluops_cli.judging.fault_injection.detectability import Eye
+from mluops_cli.judging.fault_injection.faults import Specimen
+from mluops_cli.judging.fault_injection.verification import Trial, try_faults
+from mluops_cli.judging.rules import defined_pairs
+from mluops_cli.judging.verdict import Verdict, judge_status
 from schemas.casefiles.reading import CaseFile
 from schemas.status import BAD_PARAM, SUCCESS
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from generators.contracts.binding import Bound
 from generators.contracts.operator import Arrays
-from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
 from mluops_cli.core.exceptions import describe
 from mluops_cli.core.run_settings import Judging
+from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
 from mluops_cli.judging.diagnosis import diagnose
 from mluops_cli.judging.rules import OUTPUTS as RULEBOOK
 from mluops_cli.judging.rules import rulebook

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from mluops_cli.execution.case.calls import Prepared
 from mluops_cli.core.exceptions import describe
-from schemas.protos import messages as proto
+from mluops_cli.execution.case.calls import Prepared
 from schemas.casefiles.reading import write_case
+from schemas.protos import messages as proto
 from schemas.wire.value_fields import part_dtype
 
 MARK: Final = "~outputs"  # ends the name: no spec can call a case so

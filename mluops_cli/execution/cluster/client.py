@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseStarted, Heartbeat, Listener, RunFinished, WorkerLost
+from mluops_cli.core.filters import partition
+from mluops_cli.core.record import read_record
+from mluops_cli.core.run_settings import RunSettings, WorkerSettings
+from mluops_cli.execution.cluster.shard import introduce, run_shard
 from mluops_cli.execution.interrupt import interruptible
 from mluops_cli.execution.recorder import Ledger
-from mluops_cli.core.discovery import PlannedCase
-from mluops_cli.execution.cluster.shard import introduce, run_shard
-from mluops_cli.core.filters import partition
-from mluops_cli.core.run_settings import RunSettings, WorkerSettings
-from mluops_cli.core.record import read_record
 from schemas.errors import InputError, UnavailableError
 from schemas.version import __version__
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat
 from mluops_cli.core.discovery import PlannedCase
+from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat
 from mluops_cli.core.run_settings import RunSettings, WorkerSettings
 from schemas.errors import MluopsError
 from schemas.version import __version__

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from mluops_cli.execution.case.calls import GOES_ON, Calls, Result, failed
-from mluops_cli.execution.perf.efficiency import efficiency_of, shortfall, work_of
-from mluops_cli.execution.case.floating_point import MODE
 from mluops_cli.core.peaks import MEASURED, cache_file, last_level_cache, peaks_for
 from mluops_cli.core.run_settings import PerfSettings
+from mluops_cli.execution.case.calls import GOES_ON, Calls, Result, failed
+from mluops_cli.execution.case.floating_point import MODE
+from mluops_cli.execution.perf.efficiency import efficiency_of, shortfall, work_of
 from mluops_cli.implementations.base import Implementation
 
 STEADY: Final = 0.02  # relative error of the median from which on more runs aren't worth it

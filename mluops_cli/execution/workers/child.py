@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from mluops_cli.core.run_settings import WorkerSettings, worker_settings
-from mluops_cli.execution.workers.reaper import put_under_warden
-from mluops_cli.execution.workers.process_tree import adopt_orphans
+from mluops_cli.processes.process_tree import adopt_orphans
+from mluops_cli.processes.reaper import put_under_warden
 
 LOST: Final = "the pipe to the supervisor is gone: the implementation closed it, or opened another file in its place"
 
@@ -73,7 +73,7 @@ def _implementation(settings: WorkerSettings) -> Any:
     if settings.folder:
         os.chdir(settings.folder)
     if settings.plugins:
-        from mluops_cli.commands.options import load_plugins
+        from mluops_cli.implementations.plugins import load_plugins
 
         load_plugins([Path(path) for path in settings.plugins])
     return implementation_named(settings.impl)

@@ -14,7 +14,7 @@ from mluops_cli.implementations.base import Call, CannotShow, Implementation, Ou
 from mluops_cli.implementations.exec import files, folder
 from mluops_cli.implementations.exec.input_hashes import Given
 from mluops_cli.implementations.exec.program import run_program
-from mluops_cli.implementations.exec.scratch_dir import make_room, sweep
+from mluops_cli.processes.scratch_dir import make_room, sweep
 from schemas.errors import InputError, UnavailableError
 from schemas.status import SUCCESS
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mluops_cli.implementations.base import Call, CannotShow, Outcome
-from schemas.protos import messages as proto
 from schemas.casefiles.reading import read_case, write_case
+from schemas.protos import messages as proto
 
 _OUT = "out.pb"
 

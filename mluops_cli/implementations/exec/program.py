@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mluops_cli.implementations.base import Crashed
-from mluops_cli.execution.workers.process_tree import children, die_with_parent, end_children
+from mluops_cli.processes.process_tree import children, die_with_parent, end_children
 from schemas.status import STATUS_NAMES, SUCCESS
 
 STATUS_BASE: Final = 64  # exit code 64+n is the operator status n

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mluops_cli.implementations.base import Array
-from mluops_cli.implementations.preconditions.operator import (
+from mluops_cli.implementations.preconditions.base import (
     CheckedOperator,
     Descriptors,
     Params,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mluops_cli.implementations.base import Array
-from mluops_cli.implementations.preconditions.operator import (
+from mluops_cli.implementations.preconditions.base import (
     CheckedOperator,
     Descriptors,
     Params,

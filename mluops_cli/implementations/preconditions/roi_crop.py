@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from mluops_cli.implementations.preconditions.operator import CheckedOperator, Descriptors, Params, expect, require, sizes
+from mluops_cli.implementations.preconditions.base import (
+    CheckedOperator,
+    Descriptors,
+    Params,
+    expect,
+    require,
+    sizes,
+)
 from schemas.status import BAD_PARAM
 
 

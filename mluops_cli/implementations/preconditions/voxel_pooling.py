@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mluops_cli.implementations.preconditions.operator import CheckedOperator, Descriptors, Params, expect, require
+from mluops_cli.implementations.preconditions.base import CheckedOperator, Descriptors, Params, expect, require
 from schemas.status import BAD_PARAM
 
 SIZES: Final = ("batch_size", "num_points", "num_channels", "num_voxel_x", "num_voxel_y", "num_voxel_z")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mluops_cli.implementations.base import Array
-from mluops_cli.implementations.preconditions.operator import CheckedOperator, Params, Tensors, require
+from mluops_cli.implementations.preconditions.base import CheckedOperator, Params, Tensors, require
 from mluops_cli.implementations.tiled.onchip import Machine
 from schemas.status import BAD_PARAM, SUCCESS
 

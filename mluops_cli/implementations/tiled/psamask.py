@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from mluops_cli.implementations.base import Array
 from mluops_cli.implementations.preconditions import psamask as checks
-from mluops_cli.implementations.preconditions.operator import Params, Tensors, require
+from mluops_cli.implementations.preconditions.base import Params, Tensors, require
 from mluops_cli.implementations.preconditions.psamask import DISTRIBUTE
 from mluops_cli.implementations.tiled.kernel import Kernel
 from mluops_cli.implementations.tiled.onchip import OnChip, shaped, span, split, tiles

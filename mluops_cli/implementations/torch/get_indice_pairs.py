@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 
 from mluops_cli.implementations.preconditions import get_indice_pairs as checks
-from mluops_cli.implementations.preconditions.operator import Params
+from mluops_cli.implementations.preconditions.base import Params
 from mluops_cli.implementations.torch.kernel import Shapes, Torches, TorchKernel
 
 

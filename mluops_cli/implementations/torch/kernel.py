@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from mluops_cli.implementations.base import Array
-from mluops_cli.implementations.preconditions.operator import CheckedOperator, Params, Result, Tensors
+from mluops_cli.implementations.preconditions.base import CheckedOperator, Params, Result, Tensors
 from mluops_cli.implementations.torch.device import Device
 from schemas.status import SUCCESS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from mluops_cli.implementations.preconditions import masked_im2col as checks
-from mluops_cli.implementations.preconditions.operator import Params
+from mluops_cli.implementations.preconditions.base import Params
 from mluops_cli.implementations.torch.kernel import Shapes, Torches, TorchKernel
 
 

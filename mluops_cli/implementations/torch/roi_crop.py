@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 
 from mluops_cli.implementations.preconditions import roi_crop as checks
-from mluops_cli.implementations.preconditions.operator import Params
+from mluops_cli.implementations.preconditions.base import Params
 from mluops_cli.implementations.torch.kernel import Shapes, Torches, TorchKernel
 
 

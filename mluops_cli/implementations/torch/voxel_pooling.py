@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from mluops_cli.implementations.preconditions import voxel_pooling as checks
-from mluops_cli.implementations.preconditions.operator import Params
+from mluops_cli.implementations.preconditions.base import Params
 from mluops_cli.implementations.preconditions.voxel_pooling import SIZES
 from mluops_cli.implementations.torch.kernel import Shapes, Torches, TorchKernel
 

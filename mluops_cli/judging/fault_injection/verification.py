@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mluops_cli.judging.fault_injection.detectability import Eye
 from mluops_cli.judging.fault_injection.faults import FAULTS, NotPlanted, Specimen
 from mluops_cli.judging.verdict import Verdict
-from mluops_cli.judging.fault_injection.detectability import Eye
 
 Judge = Callable[[str], Verdict]  # of the output with that name as it stands, and of others if it has to
 

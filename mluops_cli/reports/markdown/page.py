@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from mluops_cli.results.finished import FinishedRun
-from mluops_cli.reports.html.page import TEMPLATES
-from mluops_cli.reports.performance import interval_text, remark
+from mluops_cli.core.escaping import one_line
 from mluops_cli.core.record import Record
 from mluops_cli.reports.markdown.test_report import dtypes, operator_reports, shapes
-from mluops_cli.core.escaping import one_line
 from mluops_cli.reports.markdown.translations import translator
+from mluops_cli.reports.performance import interval_text, remark
+from mluops_cli.results.finished import FinishedRun
 
+TEMPLATES: Final = Path(__file__).with_name("templates")
 ROWS: Final = 2000  # of a table; CSV has all of them
 _CELL: Final = 500  # characters of a foreign text
 _SPECIAL: Final = re.compile(r"([\\`*\[\]<>|#~&])")

@@ -11,10 +11,10 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from generators.contracts.model import LARGE, Contract
-from generators.contracts.operator import operators
-from mluops_cli.results.finished import FinishedRun, judged
-from mluops_cli.reports.performance import rated
+from generators.operator_registry import operators
 from mluops_cli.core.record import Record
+from mluops_cli.reports.performance import rated
+from mluops_cli.results.finished import FinishedRun, judged
 from schemas.status import SUCCESS
 
 ALIGNMENT: Final = 64  # elements of the innermost dimension that the device moves at once

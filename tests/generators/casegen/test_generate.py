@@ -11,18 +11,19 @@ import numpy as np
 import pytest
 import xxhash
 
-from generators.contracts.binding import bind
-from generators.contracts.case import Case, TensorPlan
 from generators.casegen.generate import complete, draw_inputs, generate
 from generators.casegen.node import set_criteria
-from generators.contracts.model import UNKNOWN, Contract, Parameter, TensorSpec
-from generators.data.draw import Values
-from generators.contracts.operator import Arrays, Operator, operator_named, operators
 from generators.casegen.size_estimate import planned_size
-from schemas.protos import messages as proto
+from generators.contracts.binding import bind
+from generators.contracts.case import Case, TensorPlan
+from generators.contracts.model import UNKNOWN, Contract, Parameter, TensorSpec
+from generators.contracts.operator import Arrays, Operator
+from generators.data.draw import Values
+from generators.operator_registry import operator_named, operators
 from schemas.casefiles.reading import read_case
 from schemas.criteria import Criterion
 from schemas.errors import InputError, MluopsError
+from schemas.protos import messages as proto
 
 BIT_EXACT = (Criterion("diff3", 0.0, "category pure_io"),)
 LIMIT = 1 << 20

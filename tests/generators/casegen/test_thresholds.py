@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generators.contracts.operator import operator_named
 from generators.casegen.thresholds import dynamic_criteria
+from generators.operator_registry import operator_named
 from schemas.criteria import Criterion
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from generators.contracts.binding import Bound, bind, stored_bytes
-from generators.contracts.operator import operators
-from schemas.protos import messages as proto
+from generators.operator_registry import operators
 from schemas.casefiles.reading import read_case
 from schemas.criteria import Criterion
 from schemas.errors import InputError
+from schemas.protos import messages as proto
 
 IM2COL = """
 op_name: "masked_im2col_forward"

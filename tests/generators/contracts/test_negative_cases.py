@@ -6,8 +6,8 @@ import pytest
 
 from generators.contracts.case import Case, TensorPlan
 from generators.contracts.model import Contract, Parameter, Rule, TensorSpec
-from generators.data.draw import parse_values
 from generators.contracts.negative_cases import broken, check_invalid, derive_invalid
+from generators.data.draw import parse_values
 from schemas.errors import InputError
 
 CONTRACT = Contract(

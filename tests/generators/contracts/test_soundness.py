@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generators.operator_registry import operator_named, operators
 from generators.specs.expansion import check_case, expand_operator
-from generators.contracts.operator import operator_named, operators
 from schemas.tensor_descriptor import Descriptor
 
 

@@ -15,8 +15,8 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generators.data.rng import below, bit_generator, distinct
 from generators.data.draw import BLOCK, draw, parse_values
+from generators.data.rng import below, bit_generator, distinct
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
 from tests.conftest import PROJECT

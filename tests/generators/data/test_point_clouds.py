@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generators.data.draw import draw, parse_values
 from generators.data.distributions import check_values, recipe_text
+from generators.data.draw import draw, parse_values
 from schemas.errors import InputError
 
 KEY = (1, "op/suite/case", "x")

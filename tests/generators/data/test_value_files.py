@@ -10,13 +10,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from generators.contracts.case import Case
 from generators.casegen.generate import draw_inputs
 from generators.casegen.node import digest, recipe
-from generators.data.draw import draw, parse_values
-from generators.specs.expansion import expand
-from generators.contracts.operator import operator_named
 from generators.casegen.size_estimate import planned_size
+from generators.contracts.case import Case
+from generators.data.draw import draw, parse_values
+from generators.operator_registry import operator_named
+from generators.specs.expansion import expand
 from generators.specs.loader import load_spec
 from schemas.errors import InputError
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from generators.contracts.operator import operator_named
+from generators.operator_registry import operator_named
 from schemas.casefiles.reading import read_case
-from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError
+from schemas.tensor_descriptor import Descriptor
 
 OPERATOR = operator_named("get_indice_pairs")
 ONE = (1, 1, 1)

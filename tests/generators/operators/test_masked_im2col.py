@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generators.contracts.operator import operator_named
+from generators.operator_registry import operator_named
 
 OPERATOR = operator_named("masked_im2col_forward")
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generators.contracts.operator import operator_named
+from generators.operator_registry import operator_named
 
 COLLECT, DISTRIBUTE = 0, 1
 FORWARD, BACKWARD = operator_named("psamask_forward"), operator_named("psamask_backward")

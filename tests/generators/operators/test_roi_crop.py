@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generators.contracts.operator import operator_named
+from generators.operator_registry import operator_named
 
 FORWARD, BACKWARD = operator_named("roi_crop_forward"), operator_named("roi_crop_backward")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generators.contracts.operator import operator_named
+from generators.operator_registry import operator_named
 from generators.operators import voxel_pooling
 
 OPERATOR = operator_named("voxel_pooling_forward")

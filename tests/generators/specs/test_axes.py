@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from generators.specs.axes import axis_values, draw_axis
 from generators.contracts.case import Case
+from generators.specs.axes import axis_values, draw_axis
 from generators.specs.expansion import expand
 from generators.specs.loader import load_spec
 from schemas.errors import InputError

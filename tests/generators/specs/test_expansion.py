@@ -199,7 +199,8 @@ def test_only_the_suites_asked_for(tmp_path: Path) -> None:
 
 def test_order_and_hash_seed_change_nothing(tmp_path: Path) -> None:
     code = (
-        "from generators.specs.expansion import expand_operator as e; print(*map(repr, e('masked_im2col_forward')), sep='\\n')"
+        "from generators.specs.expansion import expand_operator as e\n"
+        "print(*map(repr, e('masked_im2col_forward')), sep='\\n')"
     )
     outputs = set()
     for seed in ("0", "99"):

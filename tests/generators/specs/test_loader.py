@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from generators.specs.loader import find_specs, load_spec, spec_files
-from tools.spec_schema import PATH, schema_text
 from schemas.errors import InputError
+from tools.spec_schema import PATH, schema_text
 
 HEAD = "op: psamask_forward\nsuites:\n  general:\n"
 

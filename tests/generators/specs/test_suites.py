@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from generators.casegen.generate import case_bytes, draw_inputs
-from generators.specs.expansion import expand_operator
 from generators.contracts.negative_cases import broken
-from generators.contracts.operator import operator_named, operators
+from generators.operator_registry import operator_named, operators
+from generators.specs.expansion import expand_operator
 
 BOTH = [(0,), (1,)]
 # operator -> (shapes of all tensors, dtype of the first) of each network case

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas.protos import messages as proto
 from schemas.casefiles.reading import read_case
+from schemas.protos import messages as proto
 from tests.mluops_cli.conftest import Cli
 
 TEXT = """op_name: "abs"  # a comment

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from schemas.casefiles.reading import read_case
-from schemas.criteria import criteria_of
+from schemas.casefiles.requested_criteria import criteria_of
 from tests.mluops_cli.conftest import Cli
 
 SPEC = """\

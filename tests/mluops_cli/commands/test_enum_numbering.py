@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas.protos import messages as proto
 from schemas.casefiles.reading import read_case
+from schemas.protos import messages as proto
 from tests.mluops_cli.conftest import Cli
 from tests.schemas.casefiles.building import add_output, make_node
 from tests.schemas.casefiles.test_enum_numbering import field, tensor

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from generators.casegen import generate as casegen
-from schemas.protos import messages as proto
 from schemas.errors import UnavailableError
+from schemas.protos import messages as proto
 from tests.conftest import PROJECT
 from tests.mluops_cli.conftest import Cli
 

@@ -12,10 +12,10 @@ import pytest
 from generators.contracts.case import Case
 from generators.specs.expansion import expand
 from generators.specs.loader import load_spec
-from schemas.protos import messages as proto
 from schemas.casefiles.reading import read_case, write_case
-from tests.mluops_cli.conftest import Cli
+from schemas.protos import messages as proto
 from tests.mluops_cli.commands.test_check import PSAMASK
+from tests.mluops_cli.conftest import Cli
 
 GRID = {"shape": [4, 3, 1, 2], "random_distribution": {"uniform": [-1, 1]}, "layout": "ARRAY"}
 CONFIG: dict[str, Any] = {

@@ -7,8 +7,7 @@ import pytest
 
 from mluops_cli.core.discovery import plan_cases
 from schemas.errors import InputError
-
-from .conftest import write_psamask
+from tests.mluops_cli.execution.conftest import write_psamask
 
 
 def ids(*paths: Path, **selection: str) -> list[str]:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mluops_cli.core.record import Record
 from mluops_cli.core.escaping import clipped, one_line, visible
+from mluops_cli.core.record import Record
 from tests.mluops_cli.reports.sample import HOSTILE
 
 

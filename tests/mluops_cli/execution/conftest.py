@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from mluops_cli.main import main
-from schemas.protos import messages as proto
 from schemas.casefiles.reading import write_case
+from schemas.protos import messages as proto
 
 from . import misbehaving
 

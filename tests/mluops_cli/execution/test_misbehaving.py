@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from mluops_cli.execution import supervisor
+from tests.mluops_cli.execution.conftest import PLUGIN, SUITE, TEN, TEN_WORDS, wait_until, write_psamask, write_ten
 
 from . import misbehaving
-from .conftest import PLUGIN, SUITE, TEN, TEN_WORDS, wait_until, write_psamask, write_ten
 
 CASES = 4
 BAD = "psamask_forward/general/case2"

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from mluops_cli.main import main
-
-from .conftest import PLUGIN, write_psamask
+from tests.mluops_cli.execution.conftest import PLUGIN, write_psamask
 
 RIGHT = f"python:{PLUGIN}:right"
 

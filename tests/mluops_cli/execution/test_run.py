@@ -18,8 +18,7 @@ import psutil
 import pytest
 
 from schemas.casefiles.reading import write_case
-
-from .conftest import PLUGIN, add_tensor, case_node, wait_until, write_psamask
+from tests.mluops_cli.execution.conftest import PLUGIN, add_tensor, case_node, wait_until, write_psamask
 
 RIGHT = f"python:{PLUGIN}:right"
 NEVER = f"python:{PLUGIN}:never"

@@ -9,13 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mluops_cli.execution import supervisor
-from mluops_cli.core.events import CaseFinished, CaseStarted, Event
 from mluops_cli.core.discovery import PlannedCase, plan_cases
-from mluops_cli.execution.workers.handle import WorkerSettings
+from mluops_cli.core.events import CaseFinished, CaseStarted, Event
+from mluops_cli.execution import supervisor
 from mluops_cli.execution.supervisor import RunSettings, run_cases
-
-from .conftest import write_psamask
+from mluops_cli.execution.workers.handle import WorkerSettings
+from tests.mluops_cli.execution.conftest import write_psamask
 
 
 def many(folder: Path, sizes: list[int]) -> list[PlannedCase]:

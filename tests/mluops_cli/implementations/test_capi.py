@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generators.contracts.operator import operators
+from generators.operator_registry import operators
 from mluops_cli.implementations.base import Call, CannotShow, OutOfBounds
 from mluops_cli.implementations.capi import CApi, tables
 from mluops_cli.implementations.registry import implementation_named
-from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError, UnavailableError
 from schemas.status import STATUS_NUMBERS
+from schemas.tensor_descriptor import Descriptor
 from tests.conftest import PROJECT
 from tests.mluops_cli.execution.conftest import write_psamask
 from tests.mluops_cli.implementations.calls import (

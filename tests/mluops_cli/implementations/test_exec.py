@@ -18,12 +18,12 @@ import pytest
 
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, OutOfBounds
 from mluops_cli.implementations.exec import Exec
-from mluops_cli.implementations.exec import scratch_dir as room
 from mluops_cli.implementations.registry import implementation_named
-from schemas.protos import messages as proto
+from mluops_cli.processes import scratch_dir as room
 from schemas.casefiles.reading import read_case
-from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError, UnavailableError
+from schemas.protos import messages as proto
+from schemas.tensor_descriptor import Descriptor
 from tests.conftest import PROJECT
 from tests.mluops_cli.execution.conftest import write_psamask
 from tests.mluops_cli.implementations.calls import make_call, psamask

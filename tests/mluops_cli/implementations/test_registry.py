@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from mluops_cli.implementations import registry
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome
 from mluops_cli.main import cli
-from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError, UnavailableError
+from schemas.tensor_descriptor import Descriptor
 
 SOURCE = """
 def function(op, inputs, outputs, params): return "BAD_PARAM"

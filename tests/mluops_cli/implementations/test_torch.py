@@ -14,8 +14,8 @@ import pytest
 from mluops_cli.implementations.base import Call, CannotShow
 from mluops_cli.implementations.registry import implementation_named
 from mluops_cli.implementations.torch import Torch
-from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError, UnavailableError
+from schemas.tensor_descriptor import Descriptor
 from tests.mluops_cli.implementations.calls import check_hand_values, masked_im2col, psamask
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: make test-torch")

@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 import pytest
 
 from mluops_cli.core.events import CaseFinished, Loaded, RunFinished, RunStarted
-from mluops_cli.main import main
-from mluops_cli.results.kept_cases import KeepFailures, kept_file
-from mluops_cli.reports.dispatch import ReportFiles
 from mluops_cli.core.record import Tally, read_record
+from mluops_cli.main import main
+from mluops_cli.reports.dispatch import ReportFiles
+from mluops_cli.results.kept_cases import KeepFailures, kept_file
 from schemas.errors import UnavailableError
 from tests.conftest import PROJECT
 from tests.mluops_cli.reports.sample import hostile_records, mixed_records, record, write_run
@@ -35,7 +35,7 @@ def mask(op, inputs, outputs, params):
 
 # Right but for what lies behind the pairs, which counts with --strict-tail alone.
 TAIL = """
-from generators.contracts.operator import operators
+from generators.operator_registry import operators
 
 def tail(op, inputs, outputs, params):
     shapes = {name: array.shape for name, array in outputs.items()}

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from mluops_cli.core.events import CaseFinished, Heartbeat, RunFinished, RunStarted, WorkerLost
+from mluops_cli.core.record import Record, Status, Tally
 from mluops_cli.reports import console as console_report
 from mluops_cli.reports.console import ROWS, ConsoleReport
-from mluops_cli.core.record import Record, Status, Tally
 
 
 def record(number: int, status: Status = "pass", **more: Any) -> Record:

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mluops_cli.results.finished import read_run
 from mluops_cli.reports.junit import junit_documents
+from mluops_cli.results.finished import read_run
 from tests.mluops_cli.reports.sample import HOSTILE, hostile_records, mixed_records, record, write_run
 
 # jenkins-junit.xsd, rewritten: element -> attributes (required ones first), then what may be inside, in which order.

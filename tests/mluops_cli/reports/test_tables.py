@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from mluops_cli.reports import csv as table
-from mluops_cli.results.finished import FinishedRun, read_run
-from mluops_cli.reports.html.page import TEMPLATES
-from mluops_cli.reports.markdown.page import code, markdown_text, plain, step_summary
-from mluops_cli.reports.csv import csv_text
-from mluops_cli.reports.markdown.test_report import operator_reports
 from mluops_cli.core.escaping import visible
+from mluops_cli.reports import csv as table
+from mluops_cli.reports.csv import csv_text
+from mluops_cli.reports.markdown.page import TEMPLATES, code, markdown_text, plain, step_summary
+from mluops_cli.reports.markdown.test_report import operator_reports
 from mluops_cli.reports.markdown.translations import ZH, translator
+from mluops_cli.results.finished import FinishedRun, read_run
 from schemas.errors import InputError
 from tests.mluops_cli.reports.sample import hostile_records, mixed_records, record, write_run
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mluops_cli.results.finished import judged, no_collection, read_run, worst
 from mluops_cli.core.record import read_record
-from tools.result_schemas import FOLDER, Summary, built
+from mluops_cli.results.finished import judged, no_collection, read_run, worst
 from schemas.errors import InputError
 from tests.mluops_cli.reports.sample import criterion, mixed_records, record, write_run
+from tools.result_schemas import FOLDER, Summary, built
 
 
 def test_counts_and_verdict(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from schemas.protos import messages as proto
 from schemas.casefiles.reading import CaseFile, read_case
+from schemas.protos import messages as proto
 
 
 def number_of(dtype: str) -> int:

@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from schemas.protos import messages as proto
-from schemas.casefiles.reading import read_case, write_case
 from schemas.casefiles.converting import convert_case
+from schemas.casefiles.reading import read_case, write_case
 from schemas.errors import InputError
+from schemas.protos import messages as proto
 from tests.schemas.casefiles.building import add_output, as_bytes, make_node
 
 STORAGE: dict[str, Any] = {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from schemas.casefiles.reading import read_case
-from schemas.criteria import criteria_of
+from schemas.casefiles.requested_criteria import criteria_of
 from schemas.errors import InputError
 
 # Numbers of the older generator, as CASE_FORMAT.md lists them; those that it doesn't list are the current ones.
@@ -173,8 +173,8 @@ def test_a_criterion_with_its_current_number_decides(tmp_path: Path, more: bytes
 
 
 def test_texts_and_our_own_files_are_not_doubted(tmp_path: Path) -> None:
-    from schemas.protos import messages as proto
     from schemas.casefiles.reading import write_case
+    from schemas.protos import messages as proto
     from tests.schemas.casefiles.building import make_node
 
     text = 'op_name: "a" evaluation_criterion: MAPE input { id: "x" shape {} layout: LAYOUT_NDHWC dtype: DTYPE_INT8 }'

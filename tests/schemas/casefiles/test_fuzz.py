@@ -18,10 +18,10 @@ from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from schemas.protos import messages as proto
-from schemas.casefiles.reading import read_case, write_case
 from schemas.casefiles.converting import convert_case
+from schemas.casefiles.reading import read_case, write_case
 from schemas.errors import InputError
+from schemas.protos import messages as proto
 from schemas.wire.value_fields import BULK, kept
 from tests.schemas.casefiles.building import add_output, make_node
 

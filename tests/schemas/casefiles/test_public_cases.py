@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas.protos import messages as proto
 from schemas.casefiles.reading import read_case, write_case
-from schemas.criteria import baseline_device, criteria_of
-from schemas.errors import InputError
+from schemas.casefiles.requested_criteria import baseline_device, criteria_of
 from schemas.casefiles.tensors import TensorRecord
+from schemas.errors import InputError
+from schemas.protos import messages as proto
 
 # values that disagree with the shape: told, not read (CASE_FORMAT)
 _ODD = "dynamic_point_to_voxel_backward/case_1.prototxt"

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.protos import messages as proto
 from schemas.casefiles.reading import read_case, write_case
 from schemas.errors import InputError, UnavailableError
+from schemas.protos import messages as proto
 from tests.schemas.casefiles.building import add_output, make_node, read
 
 _TEXT = """op_name: "abs"

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from schemas.errors import InputError
 from schemas.protos import messages as proto
 from schemas.tensor_descriptor import Descriptor
-from schemas.errors import InputError
 from tests.schemas.casefiles.building import make_node, read
 
 

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from google.protobuf import descriptor_pb2
 
+from schemas.errors import InputError
 from schemas.protos import messages as proto
 from tools.build_descriptor import compile_descriptor, compiler
-from schemas.errors import InputError
 
 _LABELS = {1: "optional", 2: "required", 3: "repeated"}
 

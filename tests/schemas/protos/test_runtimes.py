@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas.protos import messages as proto
 from schemas.casefiles.reading import write_case
+from schemas.protos import messages as proto
 from schemas.protos.messages import DESCRIPTOR
 from tests.schemas.casefiles.building import add_output, make_node
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schemas.errors import InputError
 from schemas.protos import messages as proto
 from schemas.prototext import parser as runs
-from schemas.errors import InputError
 from schemas.prototext.parser import parse_case_text
 
 HEAD = 'op_name: "abs"\ninput {\n  id: "x"\n  shape { dims: 100 }\n  layout: LAYOUT_ARRAY\n  dtype: DTYPE_FLOAT\n'

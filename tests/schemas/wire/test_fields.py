@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from schemas.protos import messages as proto
-from schemas.wire import varints
-from schemas.wire import fields as wire
 from schemas.errors import InputError
+from schemas.protos import messages as proto
+from schemas.wire import fields as wire
+from schemas.wire import varints
 
 _NUMBERS = st.one_of(
     st.integers(0, 2**64 - 1), st.integers(0, 300), st.integers(0, 63).map(lambda bit: (1 << bit) - 1 | 1 << bit)

@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 
-from generators.contracts.operator import operators
+from generators.operator_registry import operators
 from mluops_cli.execution.case.calls import Prepared
 
 NOTED = []

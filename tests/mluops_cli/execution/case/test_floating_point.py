@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mluops_cli.core.run_settings import WorkerSettings
 from mluops_cli.execution.case import calls
 from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.execution.case.floating_point import FloatMode, require_subnormals
 from mluops_cli.execution.case.judgement import judge_outputs
-from mluops_cli.core.run_settings import WorkerSettings
 from mluops_cli.implementations.python import Python
 from schemas.casefiles.reading import write_case
 from schemas.errors import MluopsError
 from tests.mluops_cli.conftest import Cli
-
-from .conftest import add_tensor, case_node
+from tests.mluops_cli.execution.conftest import add_tensor, case_node
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",

@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 
 from generators.contracts.binding import bind
-from generators.contracts.operator import operators
+from generators.operator_registry import operators
+from mluops_cli.core.run_settings import Judging, WorkerSettings
 from mluops_cli.execution.case import calls
 from mluops_cli.execution.case.case_run import prepare, run_case
 from mluops_cli.execution.case.judgement import judge, judge_outputs, outputs_under_test
-from mluops_cli.core.run_settings import Judging, WorkerSettings
 from mluops_cli.implementations.python import Python
 from schemas.casefiles.reading import read_case, write_case
 from tests.mluops_cli.conftest import Cli
-
-from .conftest import add_tensor, case_node
+from tests.mluops_cli.execution.conftest import add_tensor, case_node
 
 PLUGIN = Path(__file__).parent / "judged.py"
 

@@ -11,8 +11,7 @@ import pytest
 
 from mluops_cli.main import main
 from schemas.casefiles.reading import read_case, write_case
-
-from .conftest import PLUGIN, add_tensor, case_node, write_psamask
+from tests.mluops_cli.execution.conftest import PLUGIN, add_tensor, case_node, write_psamask
 
 SEVENS = "def sevens(op, inputs, outputs, params):\n    outputs['y'][...] = 7 if inputs['x'].max() < 100 else 8\n"
 KEPT = "failures/psamask_forward/general"

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mluops_cli.core.run_settings import WorkerSettings
 from mluops_cli.execution.case import judgement
 from mluops_cli.execution.case.case_run import run_case
-from mluops_cli.core.run_settings import WorkerSettings
 from mluops_cli.implementations.python import Python
 from schemas.casefiles.reading import write_case
+from tests.mluops_cli.execution.conftest import add_tensor, case_node
 
 from . import diagnosed
-from .conftest import add_tensor, case_node
 
 PLUGIN = Path(diagnosed.__file__)
 N, H, W = 3, 6, 7
@@ -128,9 +128,9 @@ def test_the_console_says_it_in_a_line(case: Path, run: Any) -> None:
 
 def test_no_other_mode_where_it_would_break_the_contract(tmp_path: Path) -> None:
     """An alternative is made only of a legal choice, so it can't raise."""
+    from mluops_cli.core.run_settings import Judging
     from mluops_cli.execution.case.case_run import prepare
     from mluops_cli.execution.case.judgement import _other_modes, outputs_under_test
-    from mluops_cli.core.run_settings import Judging
     from schemas.casefiles.reading import read_case
 
     node = case_node("get_indice_pairs", name="case")

@@ -19,8 +19,7 @@ import pytest
 from mluops_cli.execution.cluster import client as fleet
 from mluops_cli.execution.cluster.client import parse_resource
 from schemas.errors import InputError
-
-from .conftest import PLUGIN, SUITE, TEN, TEN_WORDS, wait_until, write_psamask, write_ten
+from tests.mluops_cli.execution.conftest import PLUGIN, SUITE, TEN, TEN_WORDS, wait_until, write_psamask, write_ten
 
 RIGHT = f"python:{PLUGIN}:right"
 SLOW = f"python:{PLUGIN}:slow"

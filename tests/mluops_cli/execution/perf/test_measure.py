@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
-from generators.contracts.operator import operator_named
+from generators.operator_registry import operator_named
 from mluops_cli.core import peaks as peaks_module
-from mluops_cli.execution.perf.efficiency import Efficiency, Work, efficiency_of, shortfall
 from mluops_cli.core.peaks import Peaks, device_peaks, measured_peaks, peaks_for
-from mluops_cli.execution.perf.measure import MOST, Meter, sample_of
 from mluops_cli.core.run_settings import PerfSettings
+from mluops_cli.execution.perf.efficiency import Efficiency, Work, efficiency_of, shortfall
+from mluops_cli.execution.perf.measure import MOST, Meter, sample_of
 from mluops_cli.implementations.python import Python
-from schemas.protos import messages as proto
 from schemas.casefiles.reading import read_case
 from schemas.errors import InputError
-
-from .conftest import PLUGIN, SUITE, write_psamask
+from schemas.protos import messages as proto
+from tests.mluops_cli.execution.conftest import PLUGIN, SUITE, write_psamask
 
 RIGHT = f"python:{PLUGIN}:right"
 PEAKS = ("--peak-bandwidth", "1TB/s", "--peak-ops", "10T")

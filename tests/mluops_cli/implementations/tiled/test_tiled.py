@@ -9,8 +9,8 @@ from mluops_cli.implementations.base import Call, CannotShow
 from mluops_cli.implementations.registry import implementation_named
 from mluops_cli.implementations.tiled import Tiled, machine_of
 from mluops_cli.implementations.tiled.onchip import Machine
-from schemas.tensor_descriptor import Descriptor
 from schemas.errors import InputError
+from schemas.tensor_descriptor import Descriptor
 
 OPERATORS = {
     "psamask_forward",

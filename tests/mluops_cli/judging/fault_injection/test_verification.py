@@ -8,10 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from mluops_cli.judging.fault_injection.detectability import Eye
 from mluops_cli.judging.fault_injection.faults import FAULTS, NotPlanted, Specimen
 from mluops_cli.judging.fault_injection.verification import try_faults
 from mluops_cli.judging.verdict import OutputUnderTest, judge_case
-from mluops_cli.judging.fault_injection.detectability import Eye
 from schemas.criteria import Criterion
 
 EXACT = (Criterion("diff3", 0.0),)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mluops_cli.results.finished import read_run
 from mluops_cli.reports.html.page import html_text
+from mluops_cli.results.finished import read_run
 from tests.mluops_cli.reports.html.browser import BINARY, DRIVER, Browser, browser
 from tests.mluops_cli.reports.sample import hostile_records, mixed_records, record, write_run
 

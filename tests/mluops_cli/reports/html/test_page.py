@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from mluops_cli.reports.dispatch import ReportFiles
-from mluops_cli.results.finished import read_run
-from mluops_cli.reports.html.page import html_text
 from mluops_cli.reports.html.charts import Point, decade_histogram, density_strip, latency_ratios, roofline
+from mluops_cli.reports.html.page import html_text
+from mluops_cli.results.finished import read_run
 from tests.mluops_cli.reports.sample import HOSTILE, hostile_records, mixed_records, record, write_run
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from generators.contracts.expressions import parse_expression
+from generators.expressions import parse_expression
 
 
 @pytest.mark.parametrize(

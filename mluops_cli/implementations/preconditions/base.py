@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from mluops_cli.implementations.base import Array
-from schemas.tensor_descriptor import Descriptor
 from schemas.status import BAD_PARAM, NOT_SUPPORTED
+from schemas.tensor_descriptor import Descriptor
 
 Descriptors = Mapping[str, Descriptor]
 Tensors = Mapping[str, Array]

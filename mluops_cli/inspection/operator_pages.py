@@ -1,4 +1,4 @@
-"""docs/operators/<operator>.md out of the contracts and suites: `python -m generators.contracts.documentation`."""
+"""docs/operators/<operator>.md out of the contracts and suites: `python -m mluops_cli.inspection.operator_pages`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any, Final
 import jinja2
 
 from generators.contracts.model import Contract, Parameter, TensorSpec
+from generators.contracts.operator import Operator
+from generators.operator_registry import operators
 from generators.specs.expansion import expand
-from generators.contracts.operator import Operator, operators
 from generators.specs.loader import load_spec, spec_files
 
-FOLDER: Final = Path(__file__).parents[1] / "docs" / "operators"
+FOLDER: Final = Path(__file__).parents[2] / "docs" / "operators"
 
 _TEMPLATE: Final = """\
 # {{ contract.op }}

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from generators.contracts import documentation as contract_docs
 from generators.contracts.model import Contract, Env, Parameter, Rule, TensorSpec
-from generators.contracts.operator import Arrays, Operator, operators
+from generators.contracts.operator import Arrays, Operator
+from generators.operator_registry import operators
+from mluops_cli.inspection import operator_pages as contract_docs
 from schemas.criteria import Criterion
 from tests.conftest import PROJECT
 

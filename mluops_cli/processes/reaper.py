@@ -14,7 +14,7 @@ from contextlib import suppress
 from multiprocessing import parent_process
 from typing import Final, NoReturn
 
-from mluops_cli.execution.workers.process_tree import adopt_orphans, die_with_parent, end_children
+from mluops_cli.processes.process_tree import adopt_orphans, die_with_parent, end_children
 
 _NEWS: Final = {signal.SIGCHLD, signal.SIGTERM}  # the worker has ended; the supervisor wants it to, or has ended itself
 

@@ -1,0 +1,23 @@
+"""Plug-ins: Python files with operators and implementations, given by `--plugin PATH`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from generators.operator_registry import add_operators
+from mluops_cli.implementations.loading import load_file
+from mluops_cli.implementations.registry import add_implementations
+
+_loaded: Final[set[Path]] = set()
+
+
+def load_plugins(paths: Iterable[Path]) -> None:
+    """Load Python files and register their OPERATORS and IMPLEMENTATIONS, once each; an error names the file."""
+    for path in map(Path.resolve, paths):
+        if path not in _loaded:
+            module = load_file(path)
+            add_operators(module)
+            add_implementations(module)
+            _loaded.add(path)

@@ -1,0 +1,1 @@
+"""Process trees, reapers and scratch directories."""
