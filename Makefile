@@ -27,10 +27,11 @@ demo: install  ## generate the demo suite of every operator, run it, print the t
 	$(BIN)/mluops run $(DEMO)/cases --out $(DEMO)/results --html $(DEMO)/results/report.html
 	@echo "Report: $(DEMO)/results/report.html (and results.jsonl, a line per case)"
 
-check: install  ## lint, format and strict types
+check: install  ## lint, format, strict types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: install  ## mend lint and format where a tool can
 	$(BIN)/ruff check --fix .

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Row, peak, ratio
-from mluops_cli.judging.criteria import compare
 from mluops_cli.judging.diagnosis import diagnose
+from mluops_cli.judging.metrics import compare
 from schemas.criteria import Criterion
 
 ELEMENTS = 32 << 20

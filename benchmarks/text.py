@@ -13,7 +13,7 @@ from google.protobuf import text_format
 from benchmarks.measure import Row, ratio, seconds
 from schemas.casefiles.reading import read_case, write_case
 from schemas.protos import messages as proto
-from schemas.wire import fields as wire
+from schemas.wire import codec as wire
 from schemas.wire.varints import decode_varints, encode_varints
 
 ELEMENTS = 1_000_000

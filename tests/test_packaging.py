@@ -62,4 +62,4 @@ def test_the_wheel_holds_only_the_four_packages(installed: Path) -> None:
     found = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")} - {"bin"}
     assert found == {"schemas", "generators", "cases", "mluops_cli"}
     assert sorted((installed / "cases").glob("*.yaml")), "the specs travel with the wheel"
-    assert list((installed / "schemas").glob("*.desc")), "the descriptor travels with the wheel"
+    assert list((installed / "schemas" / "protos").glob("*.desc")), "the descriptor travels with the wheel"

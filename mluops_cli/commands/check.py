@@ -11,7 +11,7 @@ from typing import Final
 import rich_click as click
 
 from mluops_cli.commands.options import generation_option, plugin_option
-from mluops_cli.commands.tables import table_lines
+from mluops_cli.commands.terminal_tables import table_lines
 
 _SUFFIXES: Final = (".pb", ".prototxt")
 _FOUND: Final = 1

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import rich_click as click
 
-from mluops_cli.commands.tables import format_bytes, table_lines
+from mluops_cli.commands.terminal_tables import format_bytes, table_lines
 from mluops_cli.core.machine import cores
 from schemas.version import __version__
 

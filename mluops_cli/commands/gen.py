@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import rich_click as click
 
 from mluops_cli.commands.options import ByteSize, Names, generation_option, make_folder, plugin_option
-from mluops_cli.commands.tables import format_bytes, table_lines
+from mluops_cli.commands.terminal_tables import format_bytes, table_lines
 from mluops_cli.core.machine import cores
 from mluops_cli.implementations.plugins import load_plugins
 
@@ -165,7 +165,7 @@ def _figures(dynamic: bool) -> Figures | None:
     """What measures an output where thresholds are to be dynamic."""
     if not dynamic:
         return None
-    from mluops_cli.judging.criteria import figures
+    from mluops_cli.judging.metrics import figures
 
     return figures
 

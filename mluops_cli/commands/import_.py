@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import rich_click as click
 
 from mluops_cli.commands.options import plugin_option
-from mluops_cli.commands.tables import table_lines
+from mluops_cli.commands.terminal_tables import table_lines
 
 if TYPE_CHECKING:
     from generators.importing.draft import CaseDraft

@@ -11,7 +11,7 @@ from typing import Any, Final
 import rich_click as click
 
 from mluops_cli.commands.options import ByteSize, generation_option, plugin_option
-from mluops_cli.commands.tables import table_lines
+from mluops_cli.commands.terminal_tables import table_lines
 
 _HASH: Final = 12  # digits of a hash in the table
 

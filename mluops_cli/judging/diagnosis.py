@@ -10,7 +10,7 @@ import numpy as np
 
 from mluops_cli.judging.arithmetic import BLOCK, Array, agreeing, differences, scratch_of_thread
 from mluops_cli.judging.blocks import flat, same_bits, take
-from mluops_cli.judging.criteria import finite_or_none
+from mluops_cli.judging.metrics import finite_or_none
 from mluops_cli.judging.patterns import Pattern, Probe, recognise
 from mluops_cli.judging.regions import Region, find_regions
 from schemas.criteria import Criterion

@@ -10,7 +10,7 @@ import numpy as np
 
 from mluops_cli.judging.arithmetic import BLOCK, Array
 from mluops_cli.judging.blocks import Known, flat, take
-from mluops_cli.judging.criteria import Comparison, compare
+from mluops_cli.judging.metrics import Comparison, compare
 from schemas.criteria import Criterion
 from schemas.status import NOT_SUPPORTED, SUCCESS
 

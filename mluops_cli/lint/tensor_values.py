@@ -13,7 +13,7 @@ from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, UnavailableError
 from schemas.status import SUCCESS
-from schemas.wire.fields import MAX_MESSAGE
+from schemas.wire.codec import MAX_MESSAGE
 
 _NEAR: Final = 0.9  # of a limit
 _ANY_FLOAT: Final = ("float", "complex_float", "double", "half")  # every value of value_f is one of theirs

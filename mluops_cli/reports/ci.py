@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.output_files import write_text
 from mluops_cli.core.record import Record
-from mluops_cli.reports.markdown.page import step_summary
+from mluops_cli.reports.markdown.document import step_summary
 from mluops_cli.results.finished import STATUSES, FinishedRun
 from schemas.errors import InputError
 

@@ -57,7 +57,7 @@ class ReportFiles:
 
             yield self.html, html_text(run, read_run(self.base, _latency_only) if self.base else None)
         if self.md:
-            from mluops_cli.reports.markdown.page import markdown_text
+            from mluops_cli.reports.markdown.document import markdown_text
 
             yield self.md, markdown_text(run, self.lang)
         if self.csv:

@@ -16,7 +16,7 @@ from schemas.casefiles.external_data import side_file
 from schemas.dtypes import BY_ENUM
 from schemas.errors import InputError
 from schemas.protos import messages as proto
-from schemas.wire import fields as wire
+from schemas.wire import codec as wire
 from schemas.wire import value_fields as values
 
 if TYPE_CHECKING:

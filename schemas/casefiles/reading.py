@@ -22,7 +22,7 @@ from schemas.casefiles.writing import WrittenCase, case_size, write_case
 from schemas.errors import InputError, Place, UnavailableError, located
 from schemas.protos import messages as proto
 from schemas.prototext.parser import parse_case_text
-from schemas.wire import fields as wire
+from schemas.wire import codec as wire
 from schemas.wire.value_fields import BULK, Bulk, element_kind
 
 __all__ = ["SHORT", "SUFFIXES", "CaseFile", "WrittenCase", "case_size", "read_case", "write_case"]

@@ -22,7 +22,7 @@ from schemas.dtypes import BY_ENUM, DType
 from schemas.errors import InputError, Place, UnavailableError
 from schemas.protos import messages as proto
 from schemas.prototext import writer as text
-from schemas.wire import fields as wire
+from schemas.wire import codec as wire
 from schemas.wire import value_fields as values
 
 ALIGNMENT: Final = 64

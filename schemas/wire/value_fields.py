@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from schemas.dtypes import DTYPES, DType
 from schemas.errors import InputError
-from schemas.wire import fields as wire
+from schemas.wire import codec as wire
 from schemas.wire.varints import Bytes, count_varints, decode_varints, encode_varints, varints_size
 
 BITS: Final = "bits"  # the low bits of an entry are the element's bit pattern

@@ -14,9 +14,9 @@ from typing import Any
 from mluops_cli.implementations.base import Array, Call, CannotShow, Implementation, Outcome, OutOfBounds
 from mluops_cli.implementations.capi.library import Library
 from mluops_cli.implementations.capi.runtime import Pointer, Runtime, StatusError, load_library
-from mluops_cli.implementations.capi.tables import OPERATORS, Function
+from mluops_cli.implementations.capi.symbols import OPERATORS, Function
 from mluops_cli.implementations.memory import GUARD, Guarded, memory_of, workspace
-from mluops_cli.implementations.options import named_options
+from mluops_cli.implementations.named_options import named_options
 from mluops_cli.implementations.violations import violations
 from schemas.errors import InputError, UnavailableError
 

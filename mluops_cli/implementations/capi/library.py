@@ -9,7 +9,7 @@ from typing import Any
 
 from mluops_cli.implementations.base import CannotShow
 from mluops_cli.implementations.capi.runtime import Pointer, StatusError, find_function, load_library
-from mluops_cli.implementations.capi.tables import DTYPES, LAYOUTS, LIBRARY, OPERATORS, SPARSE_CONVOLUTION
+from mluops_cli.implementations.capi.symbols import DTYPES, LAYOUTS, LIBRARY, OPERATORS, SPARSE_CONVOLUTION
 from schemas.errors import UnavailableError
 from schemas.status import STATUS_NAMES
 from schemas.tensor_descriptor import Descriptor

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from mluops_cli.implementations.base import Array
-from mluops_cli.implementations.capi.tables import DEVICE_TO_HOST, HOST_TO_DEVICE, RUNTIME
+from mluops_cli.implementations.capi.symbols import DEVICE_TO_HOST, HOST_TO_DEVICE, RUNTIME
 from schemas.errors import UnavailableError
 
 Pointer = ctypes.c_void_p

@@ -11,9 +11,9 @@ from dataclasses import fields
 from functools import cache
 
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome
-from mluops_cli.implementations.options import named_options
-from mluops_cli.implementations.python import CallableKernel
-from mluops_cli.implementations.tiled.kernel import Kernel
+from mluops_cli.implementations.callables import CallableKernel
+from mluops_cli.implementations.named_options import named_options
+from mluops_cli.implementations.tiled.base import Kernel
 from mluops_cli.implementations.tiled.onchip import Machine
 from schemas.errors import InputError
 

@@ -18,7 +18,7 @@ from mluops_cli.implementations.base import Array
 from mluops_cli.implementations.preconditions import get_indice_pairs as checks
 from mluops_cli.implementations.preconditions.base import Params, Result, Tensors, require
 from mluops_cli.implementations.preconditions.get_indice_pairs import AXES
-from mluops_cli.implementations.tiled.kernel import WorkspaceKernel, regions
+from mluops_cli.implementations.tiled.base import WorkspaceKernel, regions
 from mluops_cli.implementations.tiled.onchip import Machine, shaped, span, split, tiles
 from schemas.status import NOT_SUPPORTED, SUCCESS
 

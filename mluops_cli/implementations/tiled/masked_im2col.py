@@ -5,7 +5,7 @@ from __future__ import annotations
 from mluops_cli.implementations.base import Array
 from mluops_cli.implementations.preconditions import masked_im2col as checks
 from mluops_cli.implementations.preconditions.base import Params, Tensors
-from mluops_cli.implementations.tiled.kernel import WorkspaceKernel, regions
+from mluops_cli.implementations.tiled.base import WorkspaceKernel, regions
 from mluops_cli.implementations.tiled.onchip import span, split, transpose
 from schemas.status import SUCCESS
 

@@ -10,7 +10,7 @@ from mluops_cli.implementations.base import Array
 from mluops_cli.implementations.preconditions import psamask as checks
 from mluops_cli.implementations.preconditions.base import Params, Tensors, require
 from mluops_cli.implementations.preconditions.psamask import DISTRIBUTE
-from mluops_cli.implementations.tiled.kernel import Kernel
+from mluops_cli.implementations.tiled.base import Kernel
 from mluops_cli.implementations.tiled.onchip import OnChip, shaped, span, split, tiles
 from schemas.status import NOT_SUPPORTED, SUCCESS
 

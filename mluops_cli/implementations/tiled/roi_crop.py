@@ -14,7 +14,7 @@ import numpy as np
 from mluops_cli.implementations.base import Array
 from mluops_cli.implementations.preconditions import roi_crop as checks
 from mluops_cli.implementations.preconditions.base import Params, Tensors
-from mluops_cli.implementations.tiled.kernel import Kernel
+from mluops_cli.implementations.tiled.base import Kernel
 from mluops_cli.implementations.tiled.onchip import (
     arrival_order,
     atomic_add,

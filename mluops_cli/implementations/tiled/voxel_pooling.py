@@ -10,7 +10,7 @@ from mluops_cli.implementations.base import Array
 from mluops_cli.implementations.preconditions import voxel_pooling as checks
 from mluops_cli.implementations.preconditions.base import Params, Tensors
 from mluops_cli.implementations.preconditions.voxel_pooling import SIZES
-from mluops_cli.implementations.tiled.kernel import Kernel
+from mluops_cli.implementations.tiled.base import Kernel
 from mluops_cli.implementations.tiled.onchip import (
     arrival_order,
     atomic_add,

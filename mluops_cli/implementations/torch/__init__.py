@@ -15,12 +15,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome
-from mluops_cli.implementations.options import named_options
-from mluops_cli.implementations.python import CallableKernel
+from mluops_cli.implementations.callables import CallableKernel
+from mluops_cli.implementations.named_options import named_options
 from schemas.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
-    from mluops_cli.implementations.torch.kernel import TorchKernel
+    from mluops_cli.implementations.torch.base import TorchKernel
 
 _DEVICE: Final = re.compile(r"(cpu|cuda|mlu)(:\d+)?")
 

@@ -9,7 +9,7 @@ import torch
 
 from mluops_cli.implementations.preconditions import get_indice_pairs as checks
 from mluops_cli.implementations.preconditions.base import Params
-from mluops_cli.implementations.torch.kernel import Shapes, Torches, TorchKernel
+from mluops_cli.implementations.torch.base import Shapes, Torches, TorchKernel
 
 
 class GetIndicePairs(TorchKernel, checks.GetIndicePairs):

@@ -6,7 +6,7 @@ import torch
 
 from mluops_cli.implementations.preconditions import masked_im2col as checks
 from mluops_cli.implementations.preconditions.base import Params
-from mluops_cli.implementations.torch.kernel import Shapes, Torches, TorchKernel
+from mluops_cli.implementations.torch.base import Shapes, Torches, TorchKernel
 
 
 class MaskedIm2colForward(TorchKernel, checks.MaskedIm2colForward):

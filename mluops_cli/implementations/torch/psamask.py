@@ -7,7 +7,7 @@ import torch
 from mluops_cli.implementations.preconditions import psamask as checks
 from mluops_cli.implementations.preconditions.base import Params
 from mluops_cli.implementations.preconditions.psamask import DISTRIBUTE
-from mluops_cli.implementations.torch.kernel import Shapes, Torches, TorchKernel
+from mluops_cli.implementations.torch.base import Shapes, Torches, TorchKernel
 
 
 class PsamaskForward(TorchKernel, checks.PsamaskForward):

@@ -12,7 +12,7 @@ import torch
 
 from mluops_cli.implementations.preconditions import roi_crop as checks
 from mluops_cli.implementations.preconditions.base import Params
-from mluops_cli.implementations.torch.kernel import Shapes, Torches, TorchKernel
+from mluops_cli.implementations.torch.base import Shapes, Torches, TorchKernel
 
 
 class _Corner(NamedTuple):

@@ -7,7 +7,7 @@ import torch
 from mluops_cli.implementations.preconditions import voxel_pooling as checks
 from mluops_cli.implementations.preconditions.base import Params
 from mluops_cli.implementations.preconditions.voxel_pooling import SIZES
-from mluops_cli.implementations.torch.kernel import Shapes, Torches, TorchKernel
+from mluops_cli.implementations.torch.base import Shapes, Torches, TorchKernel
 
 
 class VoxelPoolingForward(TorchKernel, checks.VoxelPoolingForward):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mluops_cli.core.escaping import one_line
-from mluops_cli.reports.markdown.page import code, plain
+from mluops_cli.reports.markdown.document import code, plain
 from mluops_cli.results.compare import Comparison, Speed
 
 _ROWS: Final = 1000  # of a section; JSON has all of them

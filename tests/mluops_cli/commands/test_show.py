@@ -14,7 +14,7 @@ import xxhash
 
 from mluops_cli.inspection import statistics as figures
 from schemas.protos import messages as proto
-from schemas.wire import fields as wire
+from schemas.wire import codec as wire
 from tests.conftest import PROJECT
 from tests.mluops_cli.conftest import Cli
 

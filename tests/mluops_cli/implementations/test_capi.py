@@ -13,7 +13,8 @@ import pytest
 
 from generators.operator_registry import operators
 from mluops_cli.implementations.base import Call, CannotShow, OutOfBounds
-from mluops_cli.implementations.capi import CApi, tables
+from mluops_cli.implementations.capi import CApi
+from mluops_cli.implementations.capi import symbols as tables
 from mluops_cli.implementations.registry import implementation_named
 from schemas.errors import InputError, UnavailableError
 from schemas.status import STATUS_NUMBERS

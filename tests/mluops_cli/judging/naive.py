@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from mluops_cli.judging.criteria import compare
+from mluops_cli.judging.metrics import compare
 from schemas.criteria import Criterion
 
 SUMS = ("diff1", "diff2", "diff3", "diff3_1", "diff3_2")

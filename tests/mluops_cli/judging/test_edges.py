@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mluops_cli.judging.criteria import NAMES, compare
+from mluops_cli.judging.metrics import NAMES, compare
 from schemas.criteria import Criterion
 from tests.mluops_cli.judging.naive import FLOORS, SUMS, criteria, exact, naive, values
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mluops_cli.judging.criteria import compare
+from mluops_cli.judging.metrics import compare
 from schemas.criteria import Criterion
 
 

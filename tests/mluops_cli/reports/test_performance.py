@@ -10,7 +10,7 @@ from typing import Any
 
 from mluops_cli.reports.csv import csv_text
 from mluops_cli.reports.html.page import html_text
-from mluops_cli.reports.markdown.page import markdown_text
+from mluops_cli.reports.markdown.document import markdown_text
 from mluops_cli.results.finished import FinishedRun, read_run
 from tests.mluops_cli.reports.sample import HOSTILE, record, write_run
 

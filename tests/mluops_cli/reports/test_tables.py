@@ -13,7 +13,7 @@ import pytest
 from mluops_cli.core.escaping import visible
 from mluops_cli.reports import csv as table
 from mluops_cli.reports.csv import csv_text
-from mluops_cli.reports.markdown.page import TEMPLATES, code, markdown_text, plain, step_summary
+from mluops_cli.reports.markdown.document import TEMPLATES, code, markdown_text, plain, step_summary
 from mluops_cli.reports.markdown.test_report import operator_reports
 from mluops_cli.reports.markdown.translations import ZH, translator
 from mluops_cli.results.finished import FinishedRun, read_run

@@ -16,7 +16,7 @@ from schemas.casefiles import writing
 from schemas.casefiles.reading import case_size, read_case, write_case
 from schemas.errors import InputError, UnavailableError
 from schemas.protos import messages as proto
-from schemas.wire import fields as wire
+from schemas.wire import codec as wire
 from tests.schemas.casefiles.building import add_output, make_node
 
 _STORAGE: dict[str, Any] = {

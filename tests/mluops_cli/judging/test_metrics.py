@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mluops_cli.judging.arithmetic import BLOCK
-from mluops_cli.judging.criteria import NAMES, compare
+from mluops_cli.judging.metrics import NAMES, compare
 from schemas.dtypes import DTYPES
 from tests.mluops_cli.judging.naive import FLOORS, SUMS, criteria, exact, naive, values
 

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from schemas.errors import InputError
 from schemas.protos import messages as proto
-from schemas.wire import fields as wire
+from schemas.wire import codec as wire
 from schemas.wire import varints
 
 _NUMBERS = st.one_of(
