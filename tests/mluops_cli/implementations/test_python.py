@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Outcome, OutOfBounds
-from mluops_cli.implementations.python import CallableKernel, Python
+from mluops_cli.implementations.callables import CallableKernel
+from mluops_cli.implementations.python import Python
 from schemas.tensor_descriptor import Descriptor
 
 from .calls import get_indice_pairs, psamask
