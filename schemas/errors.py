@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLocation:
     """Where something was written: a file, its line and column (from 1), and the key path inside it."""
 
     file: str
@@ -39,17 +39,17 @@ class InputError(MluopsError):
 
     exit_code = 2
 
-    def __init__(self, message: str, place: Place | None = None) -> None:
+    def __init__(self, message: str, place: SourceLocation | None = None) -> None:
         super().__init__(f"{place}: {message}" if place else message)
         self.message = message
         self.place = place
 
-    def __reduce__(self) -> tuple[type[InputError], tuple[str, Place | None]]:
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, SourceLocation | None]]:
         return type(self), (self.message, self.place)
 
 
 @contextmanager
-def located(place: Place) -> Iterator[None]:
+def located(place: SourceLocation) -> Iterator[None]:
     """Give an InputError raised inside, if it has no place yet, this one."""
     try:
         yield

@@ -21,7 +21,7 @@ from generators.casegen.node import (
     short_place,
     sign,
 )  # fmt: skip
-from generators.casegen.thresholds import Figures, dynamic_criteria
+from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.contracts.binding import Bound, bind
 from generators.contracts.case import Case, TensorPlan
 from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Shape
@@ -32,7 +32,7 @@ from schemas.casefiles.enum_numbering import CURRENT
 from schemas.casefiles.reading import CaseFile, read_case, write_case
 from schemas.casefiles.tensors import span
 from schemas.dtypes import DTYPES, dtype_named
-from schemas.errors import InputError, MluopsError, Place, located
+from schemas.errors import InputError, MluopsError, SourceLocation, located
 from schemas.protos import messages as proto
 from schemas.status import SUCCESS
 from schemas.version import __version__
@@ -43,7 +43,7 @@ REFERENCE: Final = "reference kernel"
 Entry = dict[str, Any]  # what the manifest says of a case
 
 
-def generate(case: Case, out: Path, format: str, inline_limit: int, figures: Figures | None = None) -> Entry:
+def generate(case: Case, out: Path, format: str, inline_limit: int, metrics: Metrics | None = None) -> Entry:
     """Write OUT/operator/suite/name.pb (.prototxt, or both) and return the case's manifest entry.
 
     A case that may succeed gets its baseline, any other no outputs. figures: what measures an output, for dynamic
@@ -51,26 +51,26 @@ def generate(case: Case, out: Path, format: str, inline_limit: int, figures: Fig
     baseline's shapes differ from the planned ones; MluopsError where the reference kernel breaks its contract.
     """
     operator = operator_named(case.op)
-    withheld = withheld_tensors(case)
-    inputs = draw_inputs(case, operator, withheld)
+    omitted = omitted_tensors(case)
+    inputs = draw_inputs(case, operator, omitted)
     outputs: Mapping[str, Array | None] = dict.fromkeys(plan.name for plan in case.outputs)
     if SUCCESS in case.expect:
         shapes = {plan.name: plan.dims for plan in (*case.inputs, *case.outputs) if UNKNOWN not in plan.dims}
-        with located(Place(case.place)):
+        with located(SourceLocation(case.place)):
             outputs = _baseline(operator, inputs, shapes, case.params)
         case = replace(case, outputs=tuple(_settled(plan, outputs[plan.name], case) for plan in case.outputs))
     baseline = SUCCESS in case.expect
-    if figures is not None and baseline:
+    if metrics is not None and baseline:
         shapes = {plan.name: plan.dims for plan in (*case.inputs, *case.outputs)}
         env = operator.contract.bind(shapes, case.params)
         dtypes = {plan.name: plan.dtype for plan in case.outputs}
-        criteria = dynamic_criteria(case.criteria, dtypes, operator, _held(inputs), env, _held(outputs), figures)
+        criteria = dynamic_criteria(case.criteria, dtypes, operator, _held(inputs), env, _held(outputs), metrics)
         case = replace(case, criteria=criteria)
-    node = build_node(case, operator.contract, baseline, per_output=figures is not None)
+    node = build_node(case, operator.contract, baseline, per_output=metrics is not None)
     if baseline:
         _set_theory(node, operator, case.params, inputs, outputs)
     hashes = _hashes({plan.name: recipe(plan) for plan in case.inputs}, inputs, outputs)
-    sign(node, hashes, sorted(withheld))
+    sign(node, hashes, sorted(omitted))
     files, size = _write(out, case.id, node, inputs, outputs, format, inline_limit)
     return {
         "files": files,
@@ -90,12 +90,12 @@ def generate(case: Case, out: Path, format: str, inline_limit: int, figures: Fig
 def complete(
     source: Path,
     name: str,
-    noted: Mapping[str, Any] | None,
+    manifest_meta: Mapping[str, Any] | None,
     out: Path,
     format: str,
     inline_limit: int,
-    generation: str = CURRENT,
-    figures: Figures | None = None,
+    enum_numbering: str = CURRENT,
+    metrics: Metrics | None = None,
 ) -> Entry:
     """Write an existing case file anew with its inputs stored and its baseline filled in; return its manifest entry.
 
@@ -104,8 +104,8 @@ def complete(
     metadata; noted, fields of CaseMeta by name, is what a manifest says of it; figures as in generate. InputError
     where the file is no legal case of an operator with a contract, or values and shapes disagree.
     """
-    with read_case(source, generation) as file:
-        bound = bind_known(file, name, noted)
+    with read_case(source, enum_numbering) as file:
+        bound = bind_known(file, name, manifest_meta)
         operator = bound.operator
         assert operator is not None
         warnings: list[str] = []
@@ -117,7 +117,7 @@ def complete(
             if bound.carries_baseline:
                 outputs = {key: record.array() for key, record in bound.outputs.items()}
             else:
-                with located(Place(str(source))):
+                with located(SourceLocation(str(source))):
                     outputs = _baseline(operator, inputs, _told_shapes(bound), bound.params)
                 _adopt(node, bound, outputs)
             if not file.node.HasField("test_param") and not file.node.evaluation_criterion:
@@ -128,9 +128,9 @@ def complete(
         if file.meta is None:
             meta = proto.CaseMeta(suite=bound.suite, name=bound.name, expect=bound.expect, version=__version__)
             proto.set_meta(node, meta)
-        if figures is not None and SUCCESS in bound.expect:
-            _set_dynamic_criteria(node, bound, inputs, outputs, figures)
-        sign(node, hashes, sorted(bound.withheld))
+        if metrics is not None and SUCCESS in bound.expect:
+            _set_dynamic_criteria(node, bound, inputs, outputs, metrics)
+        sign(node, hashes, sorted(bound.omitted))
         files, size = _write(out, bound.id, node, inputs, outputs, format, inline_limit)
         return {
             "files": files,
@@ -151,31 +151,31 @@ def complete(
 
 
 def _set_dynamic_criteria(
-    node: Any, bound: Bound, inputs: Mapping[str, Array | None], outputs: Mapping[str, Array | None], figures: Figures
+    node: Any, bound: Bound, inputs: Mapping[str, Array | None], outputs: Mapping[str, Array | None], metrics: Metrics
 ) -> None:
     """Replace the thresholds of an existing file by dynamic ones."""
     assert bound.operator is not None
     env = bound.operator.contract.bind(_told_shapes(bound), bound.params)
     dtypes = {name: record.dtype.name for name, record in bound.outputs.items()}
-    criteria = dynamic_criteria(bound.criteria, dtypes, bound.operator, _held(inputs), env, _held(outputs), figures)
+    criteria = dynamic_criteria(bound.criteria, dtypes, bound.operator, _held(inputs), env, _held(outputs), metrics)
     set_criteria(node, list(criteria.values()), per_output=True)
     meta = proto.get_meta(node)
     # The metadata names outputs by the ids that the file gives them.
     note_criteria(meta, {bound.outputs[name].id: own for name, own in criteria.items()})
 
 
-def bind_known(file: CaseFile, name: str, noted: Mapping[str, Any] | None) -> Bound:
+def bind_known(file: CaseFile, name: str, manifest_meta: Mapping[str, Any] | None) -> Bound:
     """Bind a file whose operator must have a contract; InputError naming the file where it has none."""
-    if file.meta is None and noted is not None:
-        proto.set_meta(file.node, proto.CaseMeta(**noted))
+    if file.meta is None and manifest_meta is not None:
+        proto.set_meta(file.node, proto.CaseMeta(**manifest_meta))
     try:
         operator = operator_named(file.op)
     except InputError as error:
-        raise InputError(f"no baseline can be made: {error.message}", Place(str(file.path))) from None
+        raise InputError(f"no baseline can be made: {error.message}", SourceLocation(str(file.path))) from None
     return bind(file, operator, name)
 
 
-def withheld_tensors(case: Case) -> frozenset[str]:
+def omitted_tensors(case: Case) -> frozenset[str]:
     """The tensors that a case's file holds no data of on purpose: too large ones, and null pointers."""
     nulls = {fault.partition(":")[2] for fault in case.faults if fault.startswith("null_pointer:")}
     plans = (*case.inputs, *case.outputs)
@@ -184,12 +184,12 @@ def withheld_tensors(case: Case) -> frozenset[str]:
 
 def case_bytes(case: Case) -> int:
     """Bytes of the tensors that the case's file holds; sizes that only the data tell count as 0."""
-    withheld = withheld_tensors(case)
+    omitted = omitted_tensors(case)
     plans = (*case.inputs, *case.outputs) if SUCCESS in case.expect else case.inputs
-    return sum(tensor_bytes(plan) for plan in plans if plan.name not in withheld)
+    return sum(tensor_bytes(plan) for plan in plans if plan.name not in omitted)
 
 
-def draw_inputs(case: Case, operator: Operator, withheld: frozenset[str] = frozenset()) -> dict[str, Array | None]:
+def draw_inputs(case: Case, operator: Operator, omitted: frozenset[str] = frozenset()) -> dict[str, Array | None]:
     """The case's inputs by name, None for withheld ones; each depends on (seed, case id, tensor) alone.
 
     InputError, with the spec's place, where an input has no values or they can't be drawn.
@@ -197,7 +197,7 @@ def draw_inputs(case: Case, operator: Operator, withheld: frozenset[str] = froze
     arrays: dict[str, Array | None] = {}
     env = operator.contract.bind({plan.name: plan.dims for plan in (*case.inputs, *case.outputs)}, case.params)
     for plan in case.inputs:
-        arrays[plan.name] = None if plan.name in withheld else _draw(plan, case, operator, env, arrays)
+        arrays[plan.name] = None if plan.name in omitted else _draw(plan, case, operator, env, arrays)
     return arrays
 
 
@@ -206,21 +206,21 @@ def _draw(plan: TensorPlan, case: Case, operator: Operator, env: Env, arrays: Ma
     if plan.values is None:
         dtype = dtype_named(plan.dtype)
         if plan.descriptor.elements or dtype is None:
-            raise InputError(f"input {plan.name} has no values", Place(case.place))
+            raise InputError(f"input {plan.name} has no values", SourceLocation(case.place))
         return np.empty(plan.dims, dtype.storage)
     if plan.values.kind == "recipe":
         word = plan.values.args[0]
         given = {name: array for name, array in arrays.items() if array is not None}
         drawn = operator.draw(plan.name, word, env, keyed_generator(key), given)
         if drawn is None:
-            raise InputError(f"{case.op} has no recipe {word!r} for {plan.name}", Place(case.place))
+            raise InputError(f"{case.op} has no recipe {word!r} for {plan.name}", SourceLocation(case.place))
         drawn = np.ascontiguousarray(drawn)
         lay_over(plan.values, drawn.reshape(-1), key)
         return drawn
     try:
         return draw(plan.values, plan.dims, plan.dtype, key)
     except InputError as error:
-        raise InputError(f"{case.id}: {plan.name}: {error.message}", Place(case.place)) from None
+        raise InputError(f"{case.id}: {plan.name}: {error.message}", SourceLocation(case.place)) from None
 
 
 def _baseline(
@@ -242,7 +242,9 @@ def _baseline(
 
 def _settled(plan: TensorPlan, array: Array, case: Case) -> TensorPlan:
     """The output's plan with the sizes that only the data tell; InputError where the baseline's shape is another."""
-    _check_output(plan.name, plan.dims, plan.dtype, array, f"{case.id}: ", Place(case.place) if case.place else None)
+    _check_output(
+        plan.name, plan.dims, plan.dtype, array, f"{case.id}: ", SourceLocation(case.place) if case.place else None
+    )
     return replace(plan, dims=array.shape)
 
 
@@ -269,7 +271,7 @@ def _adopt(node: Any, bound: Bound, outputs: Arrays) -> None:
         set_dims(tensor, outputs[name].shape)
 
 
-def _check_output(name: str, dims: Shape, dtype: str, array: Array, who: str, place: Place | None) -> None:
+def _check_output(name: str, dims: Shape, dtype: str, array: Array, who: str, place: SourceLocation | None) -> None:
     same = len(dims) == array.ndim and all(a in (UNKNOWN, b) for a, b in zip(dims, array.shape, strict=True))
     if not same:
         raise InputError(f"{who}{name} has shape {list(dims)}, the baseline {list(array.shape)}", place)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from filelock import FileLock
 
 from schemas.casefiles.reading import read_case
-from schemas.errors import InputError, Place, UnavailableError
+from schemas.errors import InputError, SourceLocation, UnavailableError
 from schemas.version import __version__
 
 NAME: Final = "manifest.json"
@@ -37,14 +37,14 @@ def read_manifest(folder: Path) -> Entries:
     except FileNotFoundError:
         return {}
     except (ValueError, OSError, RecursionError) as error:
-        raise ForeignManifest(f"not a manifest of mluops: {error}", Place(str(path))) from None
+        raise ForeignManifest(f"not a manifest of mluops: {error}", SourceLocation(str(path))) from None
     if not isinstance(read, dict) or _KEY not in read or not isinstance(read.get("cases"), dict):
-        raise ForeignManifest("not a manifest of mluops: it has no keys 'mluops' and 'cases'", Place(str(path)))
+        raise ForeignManifest("not a manifest of mluops: no keys 'mluops' and 'cases'", SourceLocation(str(path)))
     cases: Entries = read["cases"]
     for case, entry in cases.items():
         for what, found, expected in _wrong(case, entry):
             message = f"the manifest is damaged: found {found!r:.60}, expected {expected}"
-            raise InputError(message, Place(str(path), key=f"cases[{case!r}]{what}"))
+            raise InputError(message, SourceLocation(str(path), key=f"cases[{case!r}]{what}"))
     return cases
 
 
@@ -92,7 +92,7 @@ def refuse_foreign(folder: Path, cases: Iterable[str]) -> None:
     foreign = [path for case, path in unknown if case not in signed]
     if foreign:
         more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
-        raise InputError(f"not made by mluops, and a case would replace it{more}", Place(str(foreign[0])))
+        raise InputError(f"not made by mluops, and a case would replace it{more}", SourceLocation(str(foreign[0])))
 
 
 def _signed(path: Path) -> bool:

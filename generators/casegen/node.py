@@ -15,7 +15,7 @@ from generators.contracts.model import Contract, Shape
 from generators.data.draw import BIT_GENERATOR, recipe_text
 from schemas.criteria import NAMES, Criterion
 from schemas.dtypes import DTYPES
-from schemas.errors import InputError, Place
+from schemas.errors import InputError, SourceLocation
 from schemas.protos import messages as proto
 from schemas.version import __version__
 
@@ -64,10 +64,10 @@ def _fitting(case: Case) -> Iterator[None]:
     try:
         yield
     except (ValueError, OverflowError) as error:
-        raise InputError(f"{case.id} doesn't fit into a case file: {error}", Place(case.place)) from None
+        raise InputError(f"{case.id} doesn't fit into a case file: {error}", SourceLocation(case.place)) from None
 
 
-def sign(node: Any, hashes: Mapping[str, tuple[str, str]], withheld: Sequence[str]) -> None:
+def sign(node: Any, hashes: Mapping[str, tuple[str, str]], omitted: Sequence[str]) -> None:
     """Put into the metadata how each tensor was made, (recipe, hash) by name, and which have no data on purpose."""
     meta = proto.get_meta(node)
     assert meta is not None
@@ -75,7 +75,7 @@ def sign(node: Any, hashes: Mapping[str, tuple[str, str]], withheld: Sequence[st
     del meta.withheld[:]
     for tensor, (recipe, hashed) in hashes.items():
         meta.origins.add(tensor=tensor, recipe=recipe, hash=hashed)
-    meta.withheld.extend(withheld)
+    meta.withheld.extend(omitted)
 
 
 def note_criteria(meta: Any, criteria: Criteria) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from generators.casegen.generate import FORMATS, tensor_bytes, withheld_tensors
+from generators.casegen.generate import FORMATS, omitted_tensors, tensor_bytes
 from generators.casegen.node import NO_HASH, build_node, recipe, sign
 from generators.contracts.case import Case, TensorPlan
 from generators.contracts.operator import Array
@@ -33,12 +33,12 @@ def planned_size(case: Case, format: str, inline_limit: int) -> int:
     """
     contract = operator_named(case.op).contract
     baseline = SUCCESS in case.expect
-    withheld = withheld_tensors(case)
-    stored = [plan for plan in (*case.inputs, *(case.outputs if baseline else ())) if plan.name not in withheld]
+    omitted = omitted_tensors(case)
+    stored = [plan for plan in (*case.inputs, *(case.outputs if baseline else ())) if plan.name not in omitted]
     node = build_node(case, contract, baseline)
     if baseline:
         node.theory_io_size = node.theory_compute_ops = 1.0
-    sign(node, {plan.name: (recipe(plan), NO_HASH) for plan in stored}, sorted(withheld))
+    sign(node, {plan.name: (recipe(plan), NO_HASH) for plan in stored}, sorted(omitted))
     total: int = sum(len(proto.serialize(node)) * (1 if suffix == ".pb" else 3) for suffix in FORMATS[format])
     aside = {
         plan.name for plan in stored if tensor_bytes(plan) > inline_limit or not values.inlinable(DTYPES[plan.dtype])

@@ -22,7 +22,7 @@ PRECISIONS: Final[dict[str, tuple[type[np.floating[Any]], float]]] = {
 }
 
 Criteria = Mapping[str, tuple[Criterion, ...]]
-Figures = Callable[[Array, Array, Sequence[str], str], dict[str, float | None]]
+Metrics = Callable[[Array, Array, Sequence[str], str], dict[str, float | None]]
 """The value of each criterion of an output of that dtype against its baseline, None where it can't be computed."""
 
 
@@ -33,7 +33,7 @@ def dynamic_criteria(
     inputs: Arrays,
     env: Env,
     baseline: Arrays,
-    figures: Figures,
+    metrics: Metrics,
 ) -> dict[str, tuple[Criterion, ...]]:
     """The criteria with thresholds of RATE times the reference's own error, where they are tolerances.
 
@@ -53,7 +53,7 @@ def dynamic_criteria(
         arrays = rough[dtype]
         if arrays is not None:
             names = [criterion.name for criterion in own]
-            errors = figures(baseline[output], arrays[output], names, dtype)
+            errors = metrics(baseline[output], arrays[output], names, dtype)
             found[output] = tuple(_dynamic(criterion, errors[criterion.name], floor) for criterion in own)
     return found
 

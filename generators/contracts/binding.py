@@ -16,7 +16,7 @@ from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.requested_criteria import baseline_device, criteria_of
 from schemas.casefiles.tensors import TensorRecord
 from schemas.criteria import Criterion
-from schemas.errors import InputError, Place
+from schemas.errors import InputError, SourceLocation
 from schemas.status import SUCCESS
 from schemas.tensor_descriptor import Descriptor
 
@@ -44,7 +44,7 @@ class Bound:
     expect: tuple[str, ...] = (SUCCESS,)
     faults: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    withheld: frozenset[str] = frozenset()
+    omitted: frozenset[str] = frozenset()
     seed: int = 1
 
     @property
@@ -88,7 +88,7 @@ class Bound:
         return {name: self._input(name, record, warn) for name, record in self.inputs.items()}
 
     def _input(self, name: str, record: TensorRecord, warn: Callable[[str], None] | None) -> Array | None:
-        if name in self.withheld or record.absent:
+        if name in self.omitted or record.absent:
             return None
         if record.source == "random_data" and record.elements:
             if record.span >= LARGE:
@@ -107,7 +107,7 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
     contract.
     """
     meta = file.meta
-    place = Place(str(file.path))
+    place = SourceLocation(str(file.path))
     if file.numbering.word == OLD:
         raise InputError(file.numbering.text, place)
     inputs, outputs = _named(file, operator, place)
@@ -130,14 +130,14 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
         expect=(tuple(meta.expect) if meta else ()) or (SUCCESS,),
         faults=faults,
         tags=tuple(meta.tags) if meta else (),
-        withheld=frozenset(meta.withheld if meta else ()) | null_pointers,
+        omitted=frozenset(meta.withheld if meta else ()) | null_pointers,
         seed=meta.seed if meta and meta.HasField("seed") else 1,
     )
     _check(bound, place)
     return bound
 
 
-def _named(file: CaseFile, operator: Operator | None, place: Place) -> tuple[dict[str, TensorRecord], ...]:
+def _named(file: CaseFile, operator: Operator | None, place: SourceLocation) -> tuple[dict[str, TensorRecord], ...]:
     """Inputs and outputs by name."""
     roles = file.inputs, file.outputs
     if operator is None:
@@ -168,7 +168,7 @@ def _distinct(ids: Sequence[str]) -> list[str]:
     return names
 
 
-def _params(file: CaseFile, operator: Operator | None, place: Place) -> dict[str, Any]:
+def _params(file: CaseFile, operator: Operator | None, place: SourceLocation) -> dict[str, Any]:
     if operator is None:
         message = file.params_message()
         return {} if message is None else plain_message(message)
@@ -185,7 +185,7 @@ def _params(file: CaseFile, operator: Operator | None, place: Place) -> dict[str
     return {name: value for name, value in params.items() if value is not None}
 
 
-def _own_params(file: CaseFile, parameters: Sequence[Parameter], place: Place) -> dict[str, Any]:
+def _own_params(file: CaseFile, parameters: Sequence[Parameter], place: SourceLocation) -> dict[str, Any]:
     """The parameters of an operator for which the interface has no message: our metadata holds them as JSON."""
     if file.meta is None or not file.meta.params:
         raise InputError(f"the case file's interface has no {file.op}_param, and the file no metadata of ours", place)
@@ -234,17 +234,17 @@ def _criteria(
     return {name: tensors[name].criteria if record.judged else () for name, record in outputs.items()}
 
 
-def _check(bound: Bound, place: Place) -> None:
+def _check(bound: Bound, place: SourceLocation) -> None:
     """What must hold before a case is generated or run."""
     for name, record in bound.inputs.items():
-        stored = record.source is not None or name in bound.withheld or record.absent
+        stored = record.source is not None or name in bound.omitted or record.absent
         if not stored and record.elements:
             raise InputError(f"input {name} has neither values nor random_data", record.place)
     if bound.operator is not None and bound.expect == (SUCCESS,) and not bound.faults:
         _check_contract(bound, bound.operator.contract, place)
 
 
-def _check_contract(bound: Bound, contract: Contract, place: Place) -> None:
+def _check_contract(bound: Bound, contract: Contract, place: SourceLocation) -> None:
     violations = contract.violations(bound.descriptors, bound.params)
     if violations:
         listed = "; ".join(violation.text for violation in violations)
@@ -254,4 +254,4 @@ def _check_contract(bound: Bound, contract: Contract, place: Place) -> None:
 def stored_bytes(bound: Bound) -> int:
     """Bytes of the tensors that a complete file of this case holds, for planning memory and disk."""
     records = bound.records if bound.valid else bound.inputs
-    return sum(math.ceil(each.span * each.dtype.width) for name, each in records.items() if name not in bound.withheld)
+    return sum(math.ceil(each.span * each.dtype.width) for name, each in records.items() if name not in bound.omitted)

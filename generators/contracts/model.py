@@ -41,7 +41,7 @@ class TensorSpec:
     values: Mapping[str, Any] | None = None
     criteria: tuple[Criterion, ...] = ()
     fill: int | None = None  # what the caller sets an output to before the call, instead of a sentinel
-    natural_zeros: float = 0.0  # share of zeros beyond which only a suspicious baseline goes
+    expected_zero_fraction: float = 0.0  # share of zeros beyond which only a suspicious baseline goes
     compare: Literal["elementwise", "rulebook"] = "elementwise"
 
     @property

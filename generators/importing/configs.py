@@ -25,7 +25,7 @@ from generators.importing.draft import (
 from generators.importing.shapes import shapes_of
 from schemas.criteria import NAMES
 from schemas.dtypes import LAYOUTS
-from schemas.errors import InputError, Place
+from schemas.errors import InputError, SourceLocation
 from schemas.suggest import did_you_mean
 
 ENTRIES: Final = ("manual_data", "random_data", "random")  # the lists of cases; the latter two draw their shapes
@@ -59,9 +59,9 @@ class Config:
     path: Path
     notes: Counter[str] = field(default_factory=Counter)
 
-    def place(self, key: str = "") -> Place:
+    def place(self, key: str = "") -> SourceLocation:
         """Where a key path stands."""
-        return Place(str(self.path), key=key or None)
+        return SourceLocation(str(self.path), key=key or None)
 
     def check_keys(self, found: Mapping[str, Any], known: frozenset[str], where: str) -> None:
         """Note the keys that mean nothing here."""
@@ -78,11 +78,11 @@ def read_config(path: Path) -> tuple[list[CaseDraft], Counter[str]]:
     try:
         data = json.loads(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=_unique_keys)
     except OSError as error:
-        raise InputError(f"can't read the config: {error.strerror}", Place(str(path))) from None
+        raise InputError(f"can't read the config: {error.strerror}", SourceLocation(str(path))) from None
     except json.JSONDecodeError as error:
-        raise InputError(error.msg, Place(str(path), error.lineno, error.colno)) from None
+        raise InputError(error.msg, SourceLocation(str(path), error.lineno, error.colno)) from None
     except (ValueError, RecursionError) as error:  # a key twice, not UTF-8, nested without end
-        raise InputError(f"no JSON config: {error}", Place(str(path))) from None
+        raise InputError(f"no JSON config: {error}", SourceLocation(str(path))) from None
     common = as_mapping(data, "the config", config.place())
     op = common.get("op_name")
     if not isinstance(op, str):
@@ -167,7 +167,7 @@ def _inherited(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _dtypes(
-    entry: Mapping[str, Any], raws: Mapping[str, Sequence[Mapping[str, Any]]], place: Place
+    entry: Mapping[str, Any], raws: Mapping[str, Sequence[Mapping[str, Any]]], place: SourceLocation
 ) -> Iterator[list[str | None]]:
     """The dtypes of all tensors, per combination: lists side by side, those of one tensor and those of data_type."""
     given = as_mapping(entry.get("data_type", {}), "data_type", place)
@@ -188,7 +188,12 @@ def _dtypes(
 
 
 def _tensor(
-    config: Config, raw: Mapping[str, Any], dtype: str | None, shape: tuple[int, ...], place: Place, drawn: bool
+    config: Config,
+    raw: Mapping[str, Any],
+    dtype: str | None,
+    shape: tuple[int, ...],
+    place: SourceLocation,
+    drawn: bool,
 ) -> TensorDraft:
     layout = raw.get("layout")
     if layout is not None and layout not in LAYOUTS:
@@ -209,7 +214,7 @@ def _tensor(
     return draft
 
 
-def _dist(config: Config, raw: Any, place: Place) -> dict[str, Any]:
+def _dist(config: Config, raw: Any, place: SourceLocation) -> dict[str, Any]:
     given = as_mapping(raw, "random_distribution", place)
     if len(given) != 1:
         raise InputError(f"random_distribution is {dict(given)!r}, expected one distribution", place)
@@ -227,7 +232,9 @@ def _dist(config: Config, raw: Any, place: Place) -> dict[str, Any]:
     return dist_of(kind, plain(numbers[0]), plain(numbers[1]), note)
 
 
-def _stored(config: Config, name: Any, dtype: str | None, shape: tuple[int, ...], place: Place) -> NDArray[Any]:
+def _stored(
+    config: Config, name: Any, dtype: str | None, shape: tuple[int, ...], place: SourceLocation
+) -> NDArray[Any]:
     """The values of file_name, relative to the config: .npy, numbers as text, or raw elements in the tensor's dtype."""
     path = config.path.parent / str(name)
     known = their_dtype(dtype or "float", place)
@@ -246,7 +253,7 @@ def _stored(config: Config, name: Any, dtype: str | None, shape: tuple[int, ...]
         raise InputError(f"file_name {path}: {error}", place) from None
 
 
-def _params(config: Config, entry: Mapping[str, Any], place: Place) -> dict[str, Any]:
+def _params(config: Config, entry: Mapping[str, Any], place: SourceLocation) -> dict[str, Any]:
     given = {
         **as_mapping(entry.get("proto_params", {}), "proto_params", place),
         **as_mapping(entry.get("op_params", {}), "op_params", place),
@@ -256,7 +263,7 @@ def _params(config: Config, entry: Mapping[str, Any], place: Place) -> dict[str,
     return {key: value for key, value in given.items() if key not in NO_EFFECT}
 
 
-def _criteria(config: Config, entry: Mapping[str, Any], outputs: int, place: Place) -> list[dict[str, float]]:
+def _criteria(config: Config, entry: Mapping[str, Any], outputs: int, place: SourceLocation) -> list[dict[str, float]]:
     if entry.get("if_dynamic_threshold") or entry.get("dynamic_threshold"):
         config.notes["dynamic thresholds: give them with `mluops gen --dynamic-thresholds`"] += 1
         return []

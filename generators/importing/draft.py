@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from schemas.dtypes import DType, dtype_named
-from schemas.errors import InputError, Place
+from schemas.errors import InputError, SourceLocation
 
 Note = Callable[[str], None]  # told what doesn't go over as it stands
 _THEIRS = {"complex32": "complex_half", "complex64": "complex_float", "fp16": "half", "fp32": "float", "fp64": "double"}
@@ -58,7 +58,7 @@ def _id(tensor: TensorDraft) -> int:
     return id(tensor.stored) if tensor.stored is not None else 0
 
 
-def their_dtype(name: Any, place: Place) -> DType:
+def their_dtype(name: Any, place: SourceLocation) -> DType:
     """The dtype of a name as others write it; InputError where there is none."""
     found = dtype_named(_THEIRS.get(name, name)) if isinstance(name, str) else None
     if found is None:
@@ -88,14 +88,14 @@ def criteria_by_output(outputs: int, names: list[str], thresholds: list[float]) 
     return [dict(zip(names, map(float, thresholds), strict=True)) for _ in range(outputs)]
 
 
-def as_mapping(value: Any, what: str, place: Place) -> Mapping[str, Any]:
+def as_mapping(value: Any, what: str, place: SourceLocation) -> Mapping[str, Any]:
     """A JSON object; InputError where it is something else."""
     if not isinstance(value, dict):
         raise InputError(f"{what} is {value!r}, expected an object", place)
     return value
 
 
-def as_list(value: Any, what: str, place: Place) -> list[Any]:
+def as_list(value: Any, what: str, place: SourceLocation) -> list[Any]:
     """A JSON list; InputError where it is something else."""
     if not isinstance(value, list):
         raise InputError(f"{what} is {value!r}, expected a list", place)

@@ -18,14 +18,18 @@ from generators.data.rng import keyed_generator
 from generators.expressions import parse_expression
 from generators.importing.draft import as_list
 from generators.operator_registry import operators
-from schemas.errors import InputError, Place
+from schemas.errors import InputError, SourceLocation
 
 Shape = tuple[int, ...]
 _TRIES: Final = 1000  # draws until a case meets the operator's rules
 
 
 def shapes_of(
-    op: str, raws: Mapping[str, Sequence[Mapping[str, Any]]], entry: Mapping[str, Any], drawn: bool, place: Place
+    op: str,
+    raws: Mapping[str, Sequence[Mapping[str, Any]]],
+    entry: Mapping[str, Any],
+    drawn: bool,
+    place: SourceLocation,
 ) -> Iterator[list[Shape]]:
     """The shapes of all tensors, inputs first, per case; InputError where an entry gives none."""
     tensors = [raw for role in ("inputs", "outputs") for raw in raws[role]]
@@ -49,14 +53,14 @@ def _is_fixed(shape: Any) -> bool:
     return isinstance(shape, list) and all(isinstance(size, int) for size in shape)
 
 
-def _fixed(shape: Any, place: Place) -> Shape:
+def _fixed(shape: Any, place: SourceLocation) -> Shape:
     sizes = as_list(shape, "shape", place)
     if not all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in sizes):
         raise InputError(f"shape is {shape!r}, expected a list of sizes of 0 or more", place)
     return tuple(sizes)
 
 
-def _products(shapes: Sequence[Any], place: Place) -> Iterator[list[Shape]]:
+def _products(shapes: Sequence[Any], place: SourceLocation) -> Iterator[list[Shape]]:
     """Every combination of the sizes that are listed."""
     choices = [
         [size if isinstance(size, list) else [size] for size in as_list(shape, "shape", place)] for shape in shapes
@@ -74,7 +78,7 @@ def _specs(op: str, inputs: int, outputs: int) -> list[TensorSpec] | None:
 
 
 def _legal(
-    op: str, shapes: Sequence[Any], specs: list[TensorSpec] | None, rng: np.random.Generator, place: Place
+    op: str, shapes: Sequence[Any], specs: list[TensorSpec] | None, rng: np.random.Generator, place: SourceLocation
 ) -> list[Shape]:
     """Drawn shapes that meet the rules on sizes of a known operator; of another the first that are drawn."""
     for _ in range(_TRIES):
@@ -101,7 +105,9 @@ def _holds(rule: str, env: Env) -> bool:
         return True
 
 
-def _drawn(shape: Any, names: Sequence[str], sizes: dict[str, int], rng: np.random.Generator, place: Place) -> Shape:
+def _drawn(
+    shape: Any, names: Sequence[str], sizes: dict[str, int], rng: np.random.Generator, place: SourceLocation
+) -> Shape:
     """One shape; places of the same name in the operator's contract get the same size."""
     if isinstance(shape, dict):
         rank = len(names) or _between(shape.get("rank", [1, 4]), rng, place)
@@ -121,7 +127,7 @@ def _drawn(shape: Any, names: Sequence[str], sizes: dict[str, int], rng: np.rand
     return _fixed(found, place)
 
 
-def _between(bounds: Any, rng: np.random.Generator, place: Place) -> int:
+def _between(bounds: Any, rng: np.random.Generator, place: SourceLocation) -> int:
     low, high = _fixed(bounds, place) if isinstance(bounds, list) and len(bounds) == 2 else (1, 0)
     if low > high:
         raise InputError(f"a size is {bounds!r}, expected one or [low, high]", place)

@@ -17,7 +17,7 @@ import numpy as np
 from generators.importing.draft import CaseDraft, TensorDraft
 from generators.importing.entry import ASIDE, Entry, case_name, entry_of
 from generators.operator_registry import operators
-from schemas.errors import InputError, Place
+from schemas.errors import InputError, SourceLocation
 
 MARK: Final = "# Imported by `mluops import`"
 _SHOWN: Final = 3  # origins that a comment names
@@ -149,12 +149,14 @@ def write_spec(out: Path, spec: ImportedSpec) -> Path:
     path = out / f"{spec.op}.yaml"
     try:
         if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(MARK):
-            raise InputError("this spec was not imported: it is not replaced, give another --out", Place(str(path)))
+            raise InputError(
+                "this spec was not imported: it is not replaced, give another --out", SourceLocation(str(path))
+            )
         for name, content in sorted(spec.files.items()):
             (out / name).parent.mkdir(parents=True, exist_ok=True)
             (out / name).write_bytes(content)
         out.mkdir(parents=True, exist_ok=True)
         path.write_text(spec.text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise InputError(f"can't write: {error.strerror}", Place(str(path))) from None
+        raise InputError(f"can't write: {error.strerror}", SourceLocation(str(path))) from None
     return path

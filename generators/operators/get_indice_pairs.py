@@ -23,7 +23,7 @@ _OUTPUT_SPACE = ", ".join(_SIZE.format(axis) for axis in range(3))
 
 
 def _output(name: str, shape: str) -> TensorSpec:
-    return TensorSpec(name, ("int32",), "ARRAY", shape, criteria=_EXACT, natural_zeros=1.0, compare="rulebook")
+    return TensorSpec(name, ("int32",), "ARRAY", shape, criteria=_EXACT, expected_zero_fraction=1.0, compare="rulebook")
 
 
 def _triple(name: str, minimum: int, default: str | None = None) -> Parameter:

@@ -46,7 +46,7 @@ class MaskedIm2colForward(Operator):
                 "C*kernel_h*kernel_w M",
                 same_dtype_as="feature",
                 criteria=(Criterion("diff3", 0.0, "category pure_io"),),
-                natural_zeros=0.99,
+                expected_zero_fraction=0.99,
             ),
         ),
         parameters=(

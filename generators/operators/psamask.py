@@ -42,10 +42,18 @@ def _contract(op: str, given: TensorSpec, computed: TensorSpec) -> Contract:
     )
 
 
-def _tensor(name: str, shape: str, natural_zeros: float) -> TensorSpec:
+def _tensor(name: str, shape: str, expected_zero_fraction: float) -> TensorSpec:
     """A float NHWC tensor; where a mask covers little of a feature most of the output is naturally zero."""
     values = {"uniform": [-1, 1]}
-    return TensorSpec(name, ("float",), "NHWC", shape, values=values, criteria=_BIT_EXACT, natural_zeros=natural_zeros)
+    return TensorSpec(
+        name,
+        ("float",),
+        "NHWC",
+        shape,
+        values=values,
+        criteria=_BIT_EXACT,
+        expected_zero_fraction=expected_zero_fraction,
+    )
 
 
 def _rectangles(H: int, W: int, env: Env) -> Iterator[tuple[int, int, slice, slice, slice, slice]]:

@@ -36,7 +36,7 @@ def _contract(op: str, first: TensorSpec, computed: TensorSpec, theory_ops: str)
 def _tensor(name: str, shape: str) -> TensorSpec:
     """A float NHWC tensor; bins outside the image, and pixels that no bin touches, are naturally zero."""
     values = {"uniform": [-1, 1]}
-    return TensorSpec(name, ("float",), "NHWC", shape, values=values, criteria=_CRITERIA, natural_zeros=1.0)
+    return TensorSpec(name, ("float",), "NHWC", shape, values=values, criteria=_CRITERIA, expected_zero_fraction=1.0)
 
 
 def _corners(

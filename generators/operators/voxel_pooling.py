@@ -36,9 +36,11 @@ class VoxelPoolingForward(Operator):
                 "ARRAY",
                 "batch_size num_voxel_y num_voxel_x num_channels",
                 criteria=_SUM,
-                natural_zeros=1.0,  # voxels without a point
+                expected_zero_fraction=1.0,  # voxels without a point
             ),
-            TensorSpec("pos_memo", ("int32",), "ARRAY", f"{_POINTS} 3", criteria=_EXACT, fill=-1, natural_zeros=1.0),
+            TensorSpec(
+                "pos_memo", ("int32",), "ARRAY", f"{_POINTS} 3", criteria=_EXACT, fill=-1, expected_zero_fraction=1.0
+            ),
         ),
         parameters=tuple(
             Parameter(name, minimum=1)

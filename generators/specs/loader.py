@@ -12,7 +12,7 @@ from generators.operator_registry import operators
 from generators.specs.fields import shown
 from generators.specs.validation import grammar_errors
 from generators.specs.yaml_loader import Document, KeyPath, Located, load_yaml, together
-from schemas.errors import InputError, Place
+from schemas.errors import InputError, SourceLocation
 
 SUFFIXES: Final = (".yaml", ".yml")
 # How deep the defaults merge into an entry, key by key; what is below that, and everything else, is replaced whole.
@@ -34,7 +34,7 @@ class Spec:
         """An entry with the defaults under it."""
         return _merged(self.defaults, self.suites[suite][index], 3)
 
-    def place(self, path: KeyPath, at_key: bool = False) -> Place:
+    def place(self, path: KeyPath, at_key: bool = False) -> SourceLocation:
         """Where a key path stands, in the defaults if the entry itself doesn't say it."""
         if path[:1] == ("suites",) and not self.document.has(path) and self.document.has(("defaults", *path[3:])):
             path = ("defaults", *path[3:])
@@ -60,7 +60,7 @@ def find_specs(paths: Iterable[Path]) -> list[Path]:
         if path.is_dir():
             inside = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
             if not inside:
-                raise InputError(f"no spec files ({' or '.join(SUFFIXES)}) in this folder", Place(str(path)))
+                raise InputError(f"no spec files ({' or '.join(SUFFIXES)}) in this folder", SourceLocation(str(path)))
             found += inside
         else:
             found.append(path)

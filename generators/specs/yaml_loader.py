@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from schemas.errors import InputError, Place
+from schemas.errors import InputError, SourceLocation
 
 KeyPath = tuple[str | int, ...]
 
@@ -54,7 +54,7 @@ class Document:
         # Composed again only once something has to be pointed at: marks of everything would cost more than the data.
         return yaml.compose(self.text, Loader=yaml.CSafeLoader)
 
-    def place(self, path: KeyPath, at_key: bool = False) -> Place:
+    def place(self, path: KeyPath, at_key: bool = False) -> SourceLocation:
         """Where the value (or the key) at a key path stands; of a path that leads nowhere, as far as it leads."""
         node, mark = self._root, None if self._root is None else self._root.start_mark
         for step in path:
@@ -64,7 +64,7 @@ class Document:
             key_node, node = found
             mark = (key_node if at_key and key_node is not None else node).start_mark
         line, column = (None, None) if mark is None else (mark.line + 1, mark.column + 1)
-        return Place(self.file, line, column, key_text(path) or None)
+        return SourceLocation(self.file, line, column, key_text(path) or None)
 
     def has(self, path: KeyPath) -> bool:
         """Whether something stands at a key path."""
@@ -106,7 +106,7 @@ def together(errors: list[InputError]) -> InputError:
 
 
 def _position(error: InputError) -> tuple[str, int, int]:
-    place = error.place or Place("")
+    place = error.place or SourceLocation("")
     return place.file, place.line or 0, place.column or 0
 
 
@@ -117,12 +117,12 @@ def load_yaml(path: Path) -> Document:
         raw = path.read_bytes()
     except OSError as error:
         reason = "it is a folder" if path.is_dir() else error.strerror or str(error)
-        raise InputError(f"can't read the spec: {reason}", Place(file)) from None
+        raise InputError(f"can't read the spec: {reason}", SourceLocation(file)) from None
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = raw[: error.start]
-        place = Place(file, before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
+        place = SourceLocation(file, before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
         raise InputError(f"byte 0x{raw[error.start]:02x} is not UTF-8", place) from None
     builder = _Builder(file, text)
     try:
@@ -130,9 +130,11 @@ def load_yaml(path: Path) -> Document:
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(file, text, error) from None
     except yaml.reader.ReaderError as error:
-        raise InputError(f"character #x{error.character:02x} is not allowed: {error.reason}", Place(file)) from None
+        raise InputError(
+            f"character #x{error.character:02x} is not allowed: {error.reason}", SourceLocation(file)
+        ) from None
     except RecursionError:
-        raise InputError("nested too deep", Place(file)) from None
+        raise InputError("nested too deep", SourceLocation(file)) from None
     if builder.errors:
         raise together(builder.errors)
     return Document(file, text, data)
@@ -140,7 +142,7 @@ def load_yaml(path: Path) -> Document:
 
 def _syntax_error(file: str, text: str, error: yaml.MarkedYAMLError) -> InputError:
     mark: Any = error.problem_mark or error.context_mark
-    place = Place(file) if mark is None else Place(file, mark.line + 1, mark.column + 1)
+    place = SourceLocation(file) if mark is None else SourceLocation(file, mark.line + 1, mark.column + 1)
     lines = text.splitlines()
     rest = lines[mark.line][mark.column :] if mark is not None and mark.line < len(lines) else ""
     before = lines[mark.line][: mark.column] if rest else ""
@@ -177,7 +179,7 @@ class _Builder:
 
     def _fail(self, event: Any, message: str) -> None:
         mark = event.start_mark
-        self.errors.append(InputError(message, Place(self._file, mark.line + 1, mark.column + 1)))
+        self.errors.append(InputError(message, SourceLocation(self._file, mark.line + 1, mark.column + 1)))
 
     def _value(self, event: Any) -> Any:
         kind = type(event)

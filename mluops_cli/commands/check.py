@@ -24,7 +24,7 @@ _NOTHING_SELECTED: Final = 5
 @click.option("-q", "--quiet", is_flag=True, help="Leave out notes.")
 @generation_option
 @plugin_option
-def command(paths: tuple[Path, ...], as_json: bool, quiet: bool, generation: str, plugins: tuple[Path, ...]) -> int:
+def command(paths: tuple[Path, ...], as_json: bool, quiet: bool, enum_numbering: str, plugins: tuple[Path, ...]) -> int:
     """Say what is wrong or odd in the case files at PATH..., folders searched recursively.
 
     Exit code 1 with errors or warnings (a file that can't be read is an error), 0 otherwise, notes or not.
@@ -36,7 +36,7 @@ def command(paths: tuple[Path, ...], as_json: bool, quiet: bool, generation: str
     if not files:
         click.echo("no case files (.pb or .prototxt) here", err=True)
         return _NOTHING_SELECTED
-    found = [finding for path in files for finding in check_file(path, generation)]
+    found = [finding for path in files for finding in check_file(path, enum_numbering)]
     total = counts(found)
     shown = [each for each in found if each.severity != NOTE] if quiet else found
     if as_json:

@@ -32,7 +32,7 @@ _OTHER: Final = {".pb": ".prototxt", ".prototxt": ".pb"}
 )
 @generation_option
 def command(
-    source: Path, target: Path, plain: bool, format_: str | None, inline_limit: int | None, generation: str
+    source: Path, target: Path, plain: bool, format_: str | None, inline_limit: int | None, enum_numbering: str
 ) -> int:
     """Convert a case file, .pb or .prototxt, or all those below a folder, to DST: a file, or a folder.
 
@@ -51,7 +51,7 @@ def command(
     written = failed = 0
     for path, to in _tree(source, target, format_) if tree else [(source, _file(source, target, format_))]:
         try:
-            with read_case(path, generation) as case:
+            with read_case(path, enum_numbering) as case:
                 if case.numbering.word == "old":
                     raise InputError(f"{path}: {case.numbering.text}")
                 if case.numbering.text:

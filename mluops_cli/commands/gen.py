@@ -20,7 +20,7 @@ from mluops_cli.core.machine import cores
 from mluops_cli.implementations.plugins import load_plugins
 
 if TYPE_CHECKING:
-    from generators.casegen.thresholds import Figures
+    from generators.casegen.thresholds import Metrics
     from generators.casegen.worker_pool import Result, Task
 
 NOTHING_SELECTED: Final = 5
@@ -77,7 +77,7 @@ def command(
     sources: tuple[Path, ...],
     dynamic: bool,
     dry_run: bool,
-    generation: str,
+    enum_numbering: str,
     plugins: tuple[Path, ...],
 ) -> int:
     """Generate case files with baselines, of all operators or of the named ones.
@@ -88,9 +88,9 @@ def command(
         raise click.UsageError("--from takes files as they are: it goes without OP, --suite and --spec")
     problems: list[str] = []
     if sources:
-        tasks, sizes, problems = _completions(sources, out, format_, inline_limit, generation, _figures(dynamic))
+        tasks, sizes, problems = _completions(sources, out, format_, inline_limit, enum_numbering, _metrics(dynamic))
     else:
-        tasks, sizes = _generations(ops, suites, specs, seed, out, format_, inline_limit, _figures(dynamic))
+        tasks, sizes = _generations(ops, suites, specs, seed, out, format_, inline_limit, _metrics(dynamic))
     for problem in problems:
         click.echo(problem, err=True)
     if not tasks:
@@ -112,7 +112,7 @@ def _generations(
     out: Path,
     format_: str,
     inline_limit: int,
-    figures: Figures | None,
+    metrics: Metrics | None,
 ) -> tuple[list[Task], dict[str, int]]:
     """A task per selected case, and the bytes of its files."""
     from generators.casegen.generate import case_bytes, generate
@@ -122,14 +122,14 @@ def _generations(
 
     cases = select_cases(ops, suites, specs, seed)
     tasks = [
-        Task(case.id, _peak(case_bytes(case)), partial(generate, case, out, format_, inline_limit, figures))
+        Task(case.id, _peak(case_bytes(case)), partial(generate, case, out, format_, inline_limit, metrics))
         for case in cases
     ]
     return tasks, {case.id: planned_size(case, format_, inline_limit) for case in cases}
 
 
 def _completions(
-    sources: Sequence[Path], out: Path, format_: str, inline_limit: int, generation: str, figures: Figures | None
+    sources: Sequence[Path], out: Path, format_: str, inline_limit: int, enum_numbering: str, metrics: Metrics | None
 ) -> tuple[list[Task], dict[str, int], list[str]]:
     """A task per existing file that can be completed, the bytes of its tensors, and what is wrong with the others."""
     from generators.casegen.generate import bind_known, complete
@@ -142,11 +142,11 @@ def _completions(
     tasks: list[Task] = []
     sizes: dict[str, int] = {}
     problems: list[str] = []
-    for planned in plan_cases(sources, generation=generation):
+    for planned in plan_cases(sources, enum_numbering=enum_numbering):
         name = planned.id.split("/", 2)[2]
         try:
-            with read_case(Path(planned.file), generation) as file:
-                bound = bind_known(file, name, planned.noted)
+            with read_case(Path(planned.file), enum_numbering) as file:
+                bound = bind_known(file, name, planned.manifest_meta)
                 size = stored_bytes(bound)
                 if bound.id in sizes:
                     raise MluopsError(f"{planned.file}: another file has the case id {bound.id} too")
@@ -154,20 +154,28 @@ def _completions(
             problems.append(str(error))
             continue
         make = partial(
-            complete, Path(planned.file), name, planned.noted, out, format_, inline_limit, generation, figures
+            complete,
+            Path(planned.file),
+            name,
+            planned.manifest_meta,
+            out,
+            format_,
+            inline_limit,
+            enum_numbering,
+            metrics,
         )
         tasks.append(Task(bound.id, _peak(size), make))
         sizes[bound.id] = size
     return tasks, sizes, problems
 
 
-def _figures(dynamic: bool) -> Figures | None:
+def _metrics(dynamic: bool) -> Metrics | None:
     """What measures an output where thresholds are to be dynamic."""
     if not dynamic:
         return None
-    from mluops_cli.judging.metrics import figures
+    from mluops_cli.judging.metrics import metrics
 
-    return figures
+    return metrics
 
 
 def _peak(size: int) -> int:

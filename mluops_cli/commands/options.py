@@ -11,7 +11,7 @@ from typing import Any, Final
 import rich_click as click
 
 from mluops_cli.implementations.plugins import load_plugins
-from schemas.casefiles.enum_numbering import CURRENT, GENERATIONS
+from schemas.casefiles.enum_numbering import CURRENT, NUMBERINGS
 from schemas.errors import InputError
 
 _UNITS: Final = {
@@ -91,7 +91,8 @@ def generation_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """--generation current|old: the enum numbering of binary case files."""
     return click.option(
         "--generation",
-        type=click.Choice(GENERATIONS),
+        "enum_numbering",
+        type=click.Choice(NUMBERINGS),
         default=CURRENT,
         show_default=True,
         help="Enum numbering of .pb files: old for those of older generators.",

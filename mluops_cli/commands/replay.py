@@ -70,5 +70,9 @@ def _planned(out: Path, record: Record) -> PlannedCase:
     kept = kept_file(out, record)
     file = str(kept) if kept.is_file() else record.file
     size = os.path.getsize(file) if os.path.isfile(file) else 0
-    noted = noted_fields(Path(record.file)) if record.file.endswith(".prototxt") else None  # a text has no metadata
-    return PlannedCase(record.case, record.op, record.suite, file, size, noted=noted[1] if noted else None)
+    manifest_meta = (
+        noted_fields(Path(record.file)) if record.file.endswith(".prototxt") else None
+    )  # a text has no metadata
+    return PlannedCase(
+        record.case, record.op, record.suite, file, size, manifest_meta=manifest_meta[1] if manifest_meta else None
+    )

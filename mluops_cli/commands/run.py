@@ -68,7 +68,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
 
     chosen = {name: given[name] for name in ("suites", "keywords", "part")}
     settings = _settings(out, given)
-    cases = plan_cases(paths, **chosen, out=out, generation=given["generation"])
+    cases = plan_cases(paths, **chosen, out=out, enum_numbering=given["enum_numbering"])
     if not cases:
         click.echo("no case is selected", err=True)
         return NOTHING_SELECTED

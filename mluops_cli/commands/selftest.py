@@ -36,7 +36,7 @@ def command(
     keywords: str | None,
     suites: frozenset[str],
     jobs: int,
-    generation: str,
+    enum_numbering: str,
     plugins: tuple[Path, ...],
 ) -> int:
     """Plant faults in the right outputs of case files and see that the judge fails each that can be seen.
@@ -50,7 +50,7 @@ def command(
     from schemas.errors import MluopsError
 
     with _case_files(paths, suites) as folders:
-        cases = plan_cases(folders, suites=suites, keywords=keywords, generation=generation)
+        cases = plan_cases(folders, suites=suites, keywords=keywords, enum_numbering=enum_numbering)
         if not cases:
             click.echo("no case is selected", err=True)
             return NOTHING_SELECTED
@@ -94,9 +94,9 @@ def _test(case: PlannedCase, threads: int) -> Tested:
 
     if case.problem is not None:
         raise InputError(case.problem)
-    with read_case(Path(case.file), case.generation) as file:
-        if case.noted is not None:
-            proto.set_meta(file.node, proto.CaseMeta(**case.noted))
+    with read_case(Path(case.file), case.enum_numbering) as file:
+        if case.manifest_meta is not None:
+            proto.set_meta(file.node, proto.CaseMeta(**case.manifest_meta))
         return selftest_case(file, threads)
 
 

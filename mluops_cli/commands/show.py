@@ -32,7 +32,7 @@ def command(
     stats: bool,
     limit: int,
     wanted: tuple[str, ...],
-    generation: str,
+    enum_numbering: str,
     plugins: tuple[Path, ...],
 ) -> None:
     """Show the tensors, parameters, criteria and metadata of a case file.
@@ -43,7 +43,7 @@ def command(
     from mluops_cli.inspection.slices import plain_values, sliced, value_lines
     from schemas.casefiles.reading import read_case
 
-    with read_case(file, generation) as case:
+    with read_case(file, enum_numbering) as case:
         shown = describe(case, math.inf if stats else limit)
         tensors = named_tensors(case)
         values = {text: sliced(text, tensors).copy() for text in wanted}
@@ -65,11 +65,11 @@ def _lines(shown: dict[str, Any]) -> Iterator[str]:
     heads = ("", "name", "id", "dtype", "layout", "shape", "min", "max", "mean", "zeros", "nan", "inf", "data", "hash")
     rows = [heads]
     for tensor in shown["tensors"]:
-        figures = [f"{tensor[key]:.6g}" if key in tensor else "" for key in ("min", "max", "mean")]
+        metrics = [f"{tensor[key]:.6g}" if key in tensor else "" for key in ("min", "max", "mean")]
         counts = [str(tensor.get(key, "")) for key in ("zeros", "nan", "inf")]
         shape = f"{tensor['shape']}" + (f" strides {tensor['strides']}" if tensor["strides"] else "")
         words = (tensor["role"], tensor["name"] or "", tensor["id"], tensor["dtype"], tensor["layout"], shape)
-        rows.append((*words, *figures, *counts, tensor["data"], tensor.get("hash", "")[:_HASH]))
+        rows.append((*words, *metrics, *counts, tensor["data"], tensor.get("hash", "")[:_HASH]))
     yield from table_lines(rows, right=frozenset(range(6, 12)))
     for key, value in shown["params"].items():
         yield f"param {key} = {_short(value)}"

@@ -36,8 +36,8 @@ class PlannedCase:
     file: str
     size: int
     problem: str | None = None
-    noted: dict[str, Any] | None = None
-    generation: str = CURRENT
+    manifest_meta: dict[str, Any] | None = None
+    enum_numbering: str = CURRENT
 
 
 def plan_cases(
@@ -47,7 +47,7 @@ def plan_cases(
     keywords: str | None = None,
     part: str | None = None,
     out: Path | None = None,
-    generation: str = CURRENT,
+    enum_numbering: str = CURRENT,
 ) -> list[PlannedCase]:
     """The selected cases below the paths, sorted by path.
 
@@ -58,7 +58,7 @@ def plan_cases(
     shard_of = parse_shard(part) if part is not None else None
     _by_file.cache_clear()
     cases = _unique(
-        _describe(path, name, generation) for path, name in _find(paths, os.path.realpath(out) if out else None)
+        _describe(path, name, enum_numbering) for path, name in _find(paths, os.path.realpath(out) if out else None)
     )
     if suites:
         from generators.specs.selection import check_suites  # here: it brings all that reads specs
@@ -116,10 +116,10 @@ def _below(folder: Path, out: str | None) -> Iterator[Path]:
                     yield Path(where, name)
 
 
-def _describe(path: Path, name: str, generation: str) -> PlannedCase:
+def _describe(path: Path, name: str, enum_numbering: str) -> PlannedCase:
     """The case of a file: named by its metadata, else by the manifest, else by its path."""
     try:
-        with read_case(path, generation) as file:
+        with read_case(path, enum_numbering) as file:
             op, meta = file.op, file.meta
             large = set(meta.withheld) if meta is not None else set()
             tensors = [record for record in (*file.inputs, *file.outputs) if record.id not in large]
@@ -128,14 +128,16 @@ def _describe(path: Path, name: str, generation: str) -> PlannedCase:
     except MluopsError as error:
         op, meta, size, problem = "unreadable", None, _file_size(path), str(error)
     if meta is not None:
-        return PlannedCase(f"{op}/{meta.suite}/{meta.name}", op, meta.suite, str(path), size, generation=generation)
+        return PlannedCase(
+            f"{op}/{meta.suite}/{meta.name}", op, meta.suite, str(path), size, enum_numbering=enum_numbering
+        )
     found = noted_fields(path)
     if found is None:
         case = f"{op}/{EXTERNAL}/{name}"
-        return PlannedCase(case, op, EXTERNAL, str(path), size, problem, generation=generation)
-    op, noted = found
-    case = f"{op}/{noted['suite']}/{noted['name']}"
-    return PlannedCase(case, op, noted["suite"], str(path), size, problem, noted, generation)
+        return PlannedCase(case, op, EXTERNAL, str(path), size, problem, enum_numbering=enum_numbering)
+    op, manifest_meta = found
+    case = f"{op}/{manifest_meta['suite']}/{manifest_meta['name']}"
+    return PlannedCase(case, op, manifest_meta["suite"], str(path), size, problem, manifest_meta, enum_numbering)
 
 
 def _file_size(path: Path) -> int:
@@ -153,9 +155,9 @@ def noted_fields(path: Path) -> tuple[str, dict[str, Any]] | None:
         if found is not None:
             case, entry = found
             op, suite, name = case.split("/", 2)
-            withheld = [tensor["name"] for tensor in entry.get("tensors", ()) if "hash" not in tensor]
+            omitted = [tensor["name"] for tensor in entry.get("tensors", ()) if "hash" not in tensor]
             words = {key: list(entry.get(key, ())) for key in ("expect", "faults")}
-            return op, {"suite": suite, "name": name, **words, "withheld": withheld}
+            return op, {"suite": suite, "name": name, **words, "withheld": omitted}
     return None
 
 

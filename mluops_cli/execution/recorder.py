@@ -12,7 +12,7 @@ from mluops_cli.core.record import Record, Tally
 from mluops_cli.core.run_settings import RunSettings
 
 
-class Ledger:
+class Recorder:
     """Counts and tells; every selected case gets exactly one record here, whoever ran it."""
 
     def __init__(self, settings: RunSettings, listeners: Sequence[Listener]) -> None:

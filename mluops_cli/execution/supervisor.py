@@ -20,7 +20,7 @@ from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseStarted, Heartbeat, Listener, RunFinished
 from mluops_cli.core.run_settings import RunSettings
 from mluops_cli.execution.interrupt import Interrupt, interruptible
-from mluops_cli.execution.recorder import Ledger
+from mluops_cli.execution.recorder import Recorder
 from mluops_cli.execution.workers.handle import WorkerProcess
 from mluops_cli.processes.scratch_dir import sweep
 from schemas.errors import InputError, UnavailableError
@@ -39,13 +39,13 @@ _LOOK: Final = 0.2  # seconds between looks at the memory of cases that take lon
 
 def run_cases(cases: Sequence[PlannedCase], settings: RunSettings, listeners: Sequence[Listener]) -> RunFinished:
     """Run all cases, tell the listeners; InputError or UnavailableError where the implementation can't be loaded."""
-    return _Supervisor(settings, Ledger(settings, listeners)).run(cases)
+    return _Supervisor(settings, Recorder(settings, listeners)).run(cases)
 
 
 @dataclass(slots=True)
 class _Supervisor:
     settings: RunSettings
-    ledger: Ledger
+    recorder: Recorder
     waiting: deque[PlannedCase] = field(default_factory=deque)
     idle: list[WorkerProcess] = field(default_factory=list)
     starting: list[WorkerProcess] = field(default_factory=list)
@@ -57,7 +57,7 @@ class _Supervisor:
     memory: int = field(default_factory=lambda: int(available_memory() * _MEMORY_LIMIT))
 
     def run(self, cases: Sequence[PlannedCase]) -> RunFinished:
-        self.waiting.extend(self.ledger.open(cases, self.settings.jobs))
+        self.waiting.extend(self.recorder.open(cases, self.settings.jobs))
         jobs = min(self.settings.jobs, max(1, len(self.waiting)))
         with interruptible() as interrupt:
             try:
@@ -66,11 +66,11 @@ class _Supervisor:
                     self._wait(interrupt)
             finally:
                 self._end(orderly=not interrupt.is_set())
-        return self.ledger.close(interrupted=interrupt.is_set())
+        return self.recorder.close(interrupted=interrupt.is_set())
 
     def _more(self) -> bool:
         """Whether there is something to do: after too many failures only what is being run is waited for."""
-        if self.ledger.enough:
+        if self.recorder.enough:
             self.waiting.clear()
         return bool(self.waiting or self.running)
 
@@ -102,14 +102,16 @@ class _Supervisor:
         try:
             # Absolute: an implementation may have changed the folder; shown is what errors call it.
             file = {"file": os.path.abspath(case.file), "shown": case.file}
-            worker.send({**file, "case": case.id, "noted": case.noted, "generation": case.generation})
+            worker.send(
+                {**file, "case": case.id, "manifest_meta": case.manifest_meta, "enum_numbering": case.enum_numbering}
+            )
         except OSError:  # it died idle, of something an earlier case left behind
             worker.close()
             if not self._taken_back(case):
                 self._finish(case, {"status": "crash", "reason": worker.death})
             return
         self.running[worker] = case
-        self.ledger.emit(CaseStarted(case.id))
+        self.recorder.emit(CaseStarted(case.id))
 
     def _taken_back(self, case: PlannedCase) -> bool:
         """Whether it waits again for a worker, which it does once: the last one was broken by what went before."""
@@ -142,7 +144,7 @@ class _Supervisor:
         if now - self.beaten >= _TICK:
             self.beaten = now
             running = tuple((case.id, now - worker.since) for worker, case in self.running.items())
-            self.ledger.emit(Heartbeat(running, self.ledger.tally.total))
+            self.recorder.emit(Heartbeat(running, self.recorder.tally.total))
 
     def _look(self, now: float) -> None:
         """End the cases that hold too much memory.
@@ -205,9 +207,9 @@ class _Supervisor:
 
     def _finish(self, case: PlannedCase, result: dict[str, Any], worker: WorkerProcess | None = None) -> None:
         if worker is None:
-            self.ledger.add(case, result)
+            self.recorder.add(case, result)
         else:
-            self.ledger.add(case, result, worker.output, time.monotonic() - worker.since)
+            self.recorder.add(case, result, worker.output, time.monotonic() - worker.since)
 
     def _end(self, *, orderly: bool) -> None:
         for worker in self.idle:

@@ -13,7 +13,7 @@ import numpy as np
 
 from generators.contracts.model import Violation
 from mluops_cli.implementations.base import Array, BadAnswer, Call, CannotShow, Outcome, OutOfBounds
-from mluops_cli.implementations.memory import Guarded, workspace
+from mluops_cli.implementations.memory import CanaryBuffer, workspace
 from mluops_cli.implementations.scalars import scalar_names
 from mluops_cli.implementations.violations import violations
 from schemas.errors import InputError
@@ -43,7 +43,7 @@ class CallableKernel:
         needed, room = None, None
         if self.workspace_size is not None:
             if broken or any(array is None for array in (*call.inputs.values(), *call.outputs.values())):
-                room = Guarded(_SPARE_WORKSPACE)
+                room = CanaryBuffer(_SPARE_WORKSPACE)
             else:
                 needed, status = self._ask(call)
                 if needed is None:
@@ -129,7 +129,7 @@ def _keywords(target: Callable[..., Any] | None, *wanted: str) -> tuple[str, ...
     return tuple(name for name in wanted if anything or name in named)
 
 
-def _workspace(needed: int, faults: tuple[str, ...]) -> Guarded | None:
+def _workspace(needed: int, faults: tuple[str, ...]) -> CanaryBuffer | None:
     if not any(fault.startswith("workspace:") for fault in faults):
         return workspace(needed)
     if needed == 0:

@@ -12,7 +12,7 @@ _PATTERN: Final = 0xA5
 _POISON: Final = 0xFF
 
 
-class Guarded:
+class CanaryBuffer:
     """size writable bytes at a multiple of 64, between two guards; the bytes themselves are not initialised."""
 
     def __init__(self, size: int) -> None:
@@ -38,12 +38,12 @@ class Guarded:
         return None
 
 
-def workspace(size: int) -> Guarded:
+def workspace(size: int) -> CanaryBuffer:
     """Memory to hand out as a workspace, each byte 0xFF: NaN in every float, -1 in every signed integer.
 
     Fresh memory of the system is zeroed, and would hide that a kernel presumes it so.
     """
-    memory = Guarded(size)
+    memory = CanaryBuffer(size)
     memory.bytes[:] = _POISON
     return memory
 

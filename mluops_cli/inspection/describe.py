@@ -7,7 +7,7 @@ from typing import Any
 
 from generators.contracts.binding import plain_message
 from generators.operator_registry import operators
-from mluops_cli.inspection.statistics import figures_of
+from mluops_cli.inspection.statistics import statistics_of
 from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.requested_criteria import baseline_device, criteria_of
 from schemas.casefiles.tensors import TensorRecord
@@ -100,7 +100,7 @@ def _tensor(record: TensorRecord, limit: float, warnings: list[str]) -> dict[str
             what = "span of" if record.strides is not None else "shape"
             warnings.append(f"{record.place}: {count} values, expected {record.span} for {what} {shown['shape']}")
         if record.span * record.dtype.width <= limit:
-            shown |= figures_of(record)
+            shown |= statistics_of(record)
     except MluopsError as error:
         warnings.append(str(error))
     return shown

@@ -12,10 +12,10 @@ from schemas.casefiles.tensors import TensorRecord
 
 _BLOCK: Final = 1 << 18  # elements looked at at once
 
-Figures = dict[str, Any]
+Metrics = dict[str, Any]
 
 
-def figures_of(record: TensorRecord) -> Figures:
+def statistics_of(record: TensorRecord) -> Metrics:
     """min, max and mean of the finite values; how many are zero, nan, inf; hash, the xxh3_128 of the bytes.
 
     Of a complex tensor real and imaginary parts count, of int31 the halves. InputError where the values can't be read.
@@ -24,7 +24,7 @@ def figures_of(record: TensorRecord) -> Figures:
     for values in record.blocks():
         for at in range(0, values.size, _BLOCK):
             seen.add(values[at : at + _BLOCK])
-    return seen.figures()
+    return seen.metrics()
 
 
 class _Seen:
@@ -54,7 +54,7 @@ class _Seen:
             with np.errstate(over="ignore"):
                 self.total += float(block.sum(dtype=np.float64))
 
-    def figures(self) -> Figures:
+    def metrics(self) -> Metrics:
         """The figures of everything that was looked at."""
         low, high = (self.low, self.high) if self.finite else (math.nan, math.nan)
         return {

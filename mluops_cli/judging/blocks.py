@@ -25,7 +25,7 @@ from mluops_cli.judging.arithmetic import (
 )
 
 # Criteria and start of a block -> its figures where the output equals the baseline: denominators only.
-Known = dict[tuple[frozenset[str], int], "Figures"]
+Known = dict[tuple[frozenset[str], int], "Metrics"]
 Flat = Any  # a one-dimensional array, or the flat iterator of a strided one: both are sliced in C order
 
 HEAD: Final = 1 << 9  # where so many leading elements differ, comparing the whole block bit by bit is wasted
@@ -39,7 +39,7 @@ class Request(NamedTuple):
     loose: bool
 
 
-class Figures(NamedTuple):
+class Metrics(NamedTuple):
     """Figures of one block or of a whole output. d = abs(m - b), taken where both are finite; positions are flat."""
 
     max_diff: float = 0.0
@@ -87,14 +87,14 @@ def take(elements: Flat, start: int) -> Array:
 
 def _denominators(base: Array, names: frozenset[str]) -> dict[str, Any]:
     """The figures of a block that depend on the baseline alone; base holds abs(b), 0 where not finite."""
-    figures: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
     if "diff1" in names:
-        figures["sum_base"] = np.add.reduce(base)
+        metrics["sum_base"] = np.add.reduce(base)
     if "diff2" in names:
-        figures["sum_base2"] = squares(base)
+        metrics["sum_base2"] = squares(base)
     if "diff3_1" in names:
-        figures["nonzero"] = int(np.count_nonzero(base))
-    return figures
+        metrics["nonzero"] = int(np.count_nonzero(base))
+    return metrics
 
 
 def _mismatches(b: Array, m: Array, base: Array, diff: Array, loose: bool) -> Array:
@@ -106,7 +106,7 @@ def _mismatches(b: Array, m: Array, base: Array, diff: Array, loose: bool) -> Ar
     return wrong
 
 
-def _equal_block(b: Array, scratch: Scratch, request: Request) -> Figures:
+def _equal_block(b: Array, scratch: Scratch, request: Request) -> Metrics:
     """The share in the denominators of a block whose output equals its baseline."""
     base = scratch.base[: len(b)]
     with np.errstate(all="ignore"):
@@ -114,10 +114,10 @@ def _equal_block(b: Array, scratch: Scratch, request: Request) -> Figures:
         np.abs(base, out=base)
         if not np.isfinite(np.max(base)):
             base[~np.isfinite(base)] = 0
-        return Figures(**_denominators(base, request.names))
+        return Metrics(**_denominators(base, request.names))
 
 
-def _near_block(b: Array, m: Array, scratch: Scratch, request: Request, best: Best) -> Figures | None:
+def _near_block(b: Array, m: Array, scratch: Scratch, request: Request, best: Best) -> Metrics | None:
     """All figures of one block in the quick way, None where that is not the way for it."""
     tracked = "diff3" in request.names
     with np.errstate(all="ignore"):
@@ -141,17 +141,17 @@ def _near_block(b: Array, m: Array, scratch: Scratch, request: Request, best: Be
             if tracked:
                 spare = np.empty_like(far_base), np.empty(len(far), np.bool_)
                 best.ratio = largest = max(largest, ratios(far_base, far_diff, request.floor, *spare))
-        figures = _figures(values, max_diff, largest, 0.0, denominators, request.names)
-        return figures if found.scale == 1 else _scaled(figures, found.scale)
+        metrics = _metrics(values, max_diff, largest, 0.0, denominators, request.names)
+        return metrics if found.scale == 1 else _scaled(metrics, found.scale)
 
 
-def _scaled(figures: Figures, scale: float) -> Figures:
+def _scaled(metrics: Metrics, scale: float) -> Metrics:
     """Figures, but for ratios, of values that are to be multiplied by a power of two, which rounds nothing."""
-    sums = {name: getattr(figures, name) * scale for name in ("max_diff", "sum_diff", "sum_base")}
-    return figures._replace(**sums, sum_diff2=figures.sum_diff2 * scale**2, sum_base2=figures.sum_base2 * scale**2)
+    sums = {name: getattr(metrics, name) * scale for name in ("max_diff", "sum_diff", "sum_base")}
+    return metrics._replace(**sums, sum_diff2=metrics.sum_diff2 * scale**2, sum_base2=metrics.sum_base2 * scale**2)
 
 
-def _block(b: Array, m: Array, start: int, scratch: Scratch, request: Request, best: Best) -> Figures:
+def _block(b: Array, m: Array, start: int, scratch: Scratch, request: Request, best: Best) -> Metrics:
     """All figures of one block; best carries the largest ratios from block to block."""
     names = request.names
     if best.near and scratch.base.dtype == np.float64 and "diff3_1" not in names:
@@ -176,17 +176,17 @@ def _block(b: Array, m: Array, start: int, scratch: Scratch, request: Request, b
         if max_diff and "diff3_1" in names:
             best.nonzero = nonzero = largest_ratio(base, diff, best.nonzero, -1, ratio, mask)
         denominators = _denominators(base, names)
-        figures = _figures(diff, max_diff, largest, nonzero, denominators, names)
-        return figures._replace(**found) if found else figures
+        metrics = _metrics(diff, max_diff, largest, nonzero, denominators, names)
+        return metrics._replace(**found) if found else metrics
 
 
-def _figures(
+def _metrics(
     diff: Array, max_diff: Any, ratio: Any, nonzero: Any, denominators: dict[str, Any], names: frozenset[str]
-) -> Figures:
+) -> Metrics:
     """The figures of a block; diff holds abs(m - b), everything else is known."""
     if not max_diff:
-        return Figures(**denominators)
-    return Figures(
+        return Metrics(**denominators)
+    return Metrics(
         max_diff=max_diff,
         sum_diff=np.add.reduce(diff) if "diff1" in names else 0.0,
         sum_diff2=squares(diff) if "diff2" in names else 0.0,
@@ -217,11 +217,11 @@ def _total(values: Iterable[Any], wide: type[np.floating[Any]]) -> Any:
         return math.inf
 
 
-def _gather(blocks: list[Figures], wide: type[np.floating[Any]]) -> Figures:
+def _gather(blocks: list[Metrics], wide: type[np.floating[Any]]) -> Metrics:
     """The figures of the whole from those of its blocks."""
     if not blocks:
-        return Figures()
-    columns = Figures(*zip(*blocks, strict=True))  # type: ignore[arg-type]
+        return Metrics()
+    columns = Metrics(*zip(*blocks, strict=True))  # type: ignore[arg-type]
     whole: dict[str, Any] = {}
     for name, column in columns._asdict().items():
         if name.startswith("first"):
@@ -230,7 +230,7 @@ def _gather(blocks: list[Figures], wide: type[np.floating[Any]]) -> Figures:
             whole[name] = max(column)
         else:
             whole[name] = _total(column, wide) if name.startswith("sum") else sum(column)
-    return Figures(**whole)
+    return Metrics(**whole)
 
 
 def map_blocks(work: Callable[[int], Any], starts: Iterable[int], threads: int) -> Iterator[Any]:
@@ -250,7 +250,7 @@ def measure(
     threads: int = 1,
     wide: type[np.floating[Any]] = np.float64,
     known: Known | None = None,
-) -> tuple[Figures, list[int]]:
+) -> tuple[Metrics, list[int]]:
     """Figures of an output against its baseline (one shape, real dtypes), and where the blocks start that differ.
 
     A block that is equal bit for bit adds to no numerator; its share of the denominators is fetched only where
@@ -261,14 +261,14 @@ def measure(
     b_all, m_all = flat(baseline), flat(output)
     best = Best()
 
-    def differing(start: int) -> Figures | None:
+    def differing(start: int) -> Metrics | None:
         scratch = scratch_of_thread(wide)
         b, m = take(b_all, start), take(m_all, start)
         return None if same_bits(b, m, scratch.mask) else _block(b, m, start, scratch, request, best)
 
     remembered = {} if known is None else known
 
-    def equal(start: int) -> Figures:
+    def equal(start: int) -> Metrics:
         key = request.names, start
         if key not in remembered:
             remembered[key] = _equal_block(take(b_all, start), scratch_of_thread(wide), request)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from mluops_cli.judging.arithmetic import EPSILON, SMALLEST, Array
-from mluops_cli.judging.blocks import Figures, Known, Request, Unequal, locate, measure
+from mluops_cli.judging.blocks import Known, Metrics, Request, Unequal, locate, measure
 from mluops_cli.judging.divergence import JUDGED_FROM as KL_FROM
 from mluops_cli.judging.divergence import kl_divergence
 from schemas.criteria import Criterion
@@ -27,7 +27,7 @@ DIFF4_FROM: Final = 100  # unequal elements; the side of fewer may be chance
 
 PARTS: Final = {"real": "real", "imag": "imaginary"}
 
-FORMULAS: Final[dict[str, Callable[[Figures], Any]]] = {
+FORMULAS: Final[dict[str, Callable[[Metrics], Any]]] = {
     "diff1": lambda found: found.sum_diff / (found.sum_base + EPSILON),
     "diff2": lambda found: np.sqrt(found.sum_diff2 / (found.sum_base2 + EPSILON)),
     "diff3": lambda found: found.max_ratio,
@@ -197,7 +197,7 @@ def compare(
     )
 
 
-def figures(baseline: Array, output: Array, names: Sequence[str], dtype: str) -> dict[str, float | None]:
+def metrics(baseline: Array, output: Array, names: Sequence[str], dtype: str) -> dict[str, float | None]:
     """The value of each criterion, of complex outputs the larger of both parts; None where it can't be computed."""
     found = compare(baseline, output, [Criterion(name, math.inf) for name in names], dtype)
     values: dict[str, float | None] = dict.fromkeys(names)
@@ -238,14 +238,14 @@ class Measured(NamedTuple):
 
     part: str
     shape: tuple[int, ...]
-    figures: Figures
+    metrics: Metrics
     sides: Unequal
     kl: float | None
 
 
 def _judge(criterion: Criterion, measured: Measured) -> CriterionResult:
     name, source = criterion.name, criterion.source
-    part, figures = measured.part, measured.figures
+    part, metrics = measured.part, measured.metrics
     threshold = criterion.threshold if part != "imag" or criterion.imaginary is None else criterion.imaginary
     label = f"{name} of the {PARTS[part]} part" if part else name
 
@@ -256,12 +256,12 @@ def _judge(criterion: Criterion, measured: Measured) -> CriterionResult:
 
     if name not in NAMES:
         return result(None, f"{label} is no known criterion ({', '.join(NAMES)})")
-    if figures.mismatched:
-        where = list(_first([figures.first_mismatched], measured.shape) or ())
+    if metrics.mismatched:
+        where = list(_first([metrics.first_mismatched], measured.shape) or ())
         return result(
             None,
             f"{label} (threshold {threshold:g} from {source}) can't hold: NaN or Inf disagree with the baseline at "
-            f"{figures.mismatched} of {math.prod(measured.shape)} elements, the first at {where}",
+            f"{metrics.mismatched} of {math.prod(measured.shape)} elements, the first at {where}",
         )
     if name == "diff4":
         return _judge_sides(label, measured.sides, result)
@@ -269,15 +269,15 @@ def _judge(criterion: Criterion, measured: Measured) -> CriterionResult:
         if measured.kl is None:
             return result(None, judged=False)
         value = measured.kl
-    elif name == "diff3_1" and figures.max_diff and not figures.nonzero:
+    elif name == "diff3_1" and metrics.max_diff and not metrics.nonzero:
         return result(None, f"{label} can't be computed: the baseline is 0 everywhere, the output isn't")
     else:
         with np.errstate(all="ignore"):
-            value = _float(FORMULAS[name](figures))
+            value = _float(FORMULAS[name](metrics))
     if not math.isfinite(value):
         return result(None, f"{label} can't be computed: the differences are beyond the range of numbers")
     # A difference may underflow, or lie where diff3_1 can't see it; still threshold 0 means equality.
-    smallest = max(value, SMALLEST) if name != "diff_kl" and figures.max_diff else value
+    smallest = max(value, SMALLEST) if name != "diff_kl" and metrics.max_diff else value
     if smallest <= threshold:
         return result(value, smallest=smallest)
     return result(value, f"{label} = {value:.6g} > {threshold:g} (threshold from {source})", smallest)

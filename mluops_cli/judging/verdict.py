@@ -32,7 +32,7 @@ class OutputUnderTest:
     output: Array
     criteria: Sequence[Criterion]
     dtype: str
-    natural_zeros: float = 0.0
+    expected_zero_fraction: float = 0.0
     shares_baseline: bool = False
     known: dict[str, Known] | None = None
 
@@ -102,7 +102,7 @@ def _doubt(item: OutputUnderTest, found: Comparison, exempt: bool) -> str:
     if exempt:
         return ""
     zeros = _share_of_zeros(item.baseline)
-    if zeros >= NEARLY_ALL and zeros > item.natural_zeros:
+    if zeros >= NEARLY_ALL and zeros > item.expected_zero_fraction:
         share = "all" if zeros == 1 else f"{zeros:.4%}"
         return f"{item.name}: {share} of the baseline is 0, an output left at 0 would pass or nearly so"
     numbers = item.baseline.view(np.uint32) if item.dtype == "complex_half" else item.baseline

@@ -29,10 +29,10 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def check_file(path: Path, generation: str) -> list[Finding]:
+def check_file(path: Path, enum_numbering: str) -> list[Finding]:
     """Everything that is wrong or odd in a case file; that it can't be read is a finding too."""
     try:
-        with read_case(path, generation) as case:
+        with read_case(path, enum_numbering) as case:
             numbering = case.numbering
             if numbering.word == OLD:  # nothing else in it means what it seems to
                 text = f"its bytes are of the older enum numbering: {'; '.join(numbering.reasons)}"

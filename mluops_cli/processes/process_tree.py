@@ -22,7 +22,7 @@ def die_with_parent(number: int = signal.SIGKILL) -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
-def adopt_orphans() -> None:
+def become_subreaper() -> None:
     """From now on what our descendants leave running when they end becomes our child, not that of init."""
     if sys.platform == "linux":
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

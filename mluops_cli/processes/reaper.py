@@ -14,12 +14,12 @@ from contextlib import suppress
 from multiprocessing import parent_process
 from typing import Final, NoReturn
 
-from mluops_cli.processes.process_tree import adopt_orphans, die_with_parent, end_children
+from mluops_cli.processes.process_tree import become_subreaper, die_with_parent, end_children
 
 _NEWS: Final = {signal.SIGCHLD, signal.SIGTERM}  # the worker has ended; the supervisor wants it to, or has ended itself
 
 
-def put_under_warden() -> None:
+def put_under_reaper() -> None:
     """Go on in a child. This process stays above it as its warden, ends it on SIGTERM, and ends as it has ended."""
     supervisor = parent_process()
     assert supervisor is not None
@@ -27,7 +27,7 @@ def put_under_warden() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as it may be in the supervisor, it brings no news
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _NEWS)
-    adopt_orphans()
+    become_subreaper()
     die_with_parent(signal.SIGTERM)
     if os.getppid() != supervisor.pid:
         os._exit(1)

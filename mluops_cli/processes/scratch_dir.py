@@ -16,7 +16,7 @@ _LOCK: Final = ".lock"
 
 
 @contextmanager
-def make_room() -> Iterator[Path]:
+def scratch_directory() -> Iterator[Path]:
     """A new empty folder (but for a hidden lock file), gone at the end of the block."""
     made = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}"))
     with open(made / _LOCK, "w") as lock:

@@ -109,8 +109,8 @@ def _xml(element: Element) -> str:
 def _message(record: Record) -> str:
     """Status, measured values against thresholds, reason: one line, for that is all some servers show."""
     measured = [str(each) for each in judged(record) if not each.criterion.get("passed", True)]
-    figures = f"{'; '.join(measured)} -- " if measured else ""
-    return one_line(f"{record.status}: {figures}{record.reason}", _MESSAGE)
+    metrics = f"{'; '.join(measured)} -- " if measured else ""
+    return one_line(f"{record.status}: {metrics}{record.reason}", _MESSAGE)
 
 
 def _details(record: Record) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from mluops_cli.core.record import FAILING, Record, Tally
 from mluops_cli.results.jsonl import RESULTS, SUMMARY, read_results
-from schemas.errors import InputError, Place
+from schemas.errors import InputError, SourceLocation
 
 STATUSES: Final = ("fail", "crash", "timeout", "error", "xpass", "mistrusted", "waived", "skip", "empty", "pass")
 """All status words, the worst first."""
@@ -166,7 +166,7 @@ def read_run(out: Path, change: Callable[[Record], Record] | None = None) -> Fin
     with no_collection():
         for record in read_results(out):
             if record.case in seen:
-                raise InputError(f"two results of {record.case}, expected one", Place(str(out / RESULTS)))
+                raise InputError(f"two results of {record.case}, expected one", SourceLocation(str(out / RESULTS)))
             seen.add(record.case)
             _share_words(record)
             records.append(change(record) if change else record)
@@ -188,7 +188,7 @@ def read_summary(out: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (ValueError, OSError) as error:
-        raise InputError(f"not a summary of mluops run: {error}", Place(str(path))) from None
+        raise InputError(f"not a summary of mluops run: {error}", SourceLocation(str(path))) from None
     if not isinstance(summary, dict):
-        raise InputError("not a summary of mluops run", Place(str(path)))
+        raise InputError("not a summary of mluops run", SourceLocation(str(path)))
     return summary

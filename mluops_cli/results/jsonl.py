@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 from mluops_cli.core.environment import environment
 from mluops_cli.core.events import CaseFinished, Event, Loaded, RunFinished, RunStarted
 from mluops_cli.core.record import Record, read_record
-from schemas.errors import InputError, Place, UnavailableError
+from schemas.errors import InputError, SourceLocation, UnavailableError
 from schemas.version import __version__
 
 RESULTS: Final = "results.jsonl"
@@ -86,7 +86,7 @@ def read_results(out: Path) -> Iterator[Record]:
         try:
             yield read_record(_parse(line))
         except (ValueError, TypeError, AttributeError):
-            raise InputError("expected a result of mluops run", Place(str(path), number)) from None
+            raise InputError("expected a result of mluops run", SourceLocation(str(path), number)) from None
 
 
 def _parse(line: bytes) -> Any:

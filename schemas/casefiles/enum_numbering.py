@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CURRENT: Final = "current"
 OLD: Final = "old"
-GENERATIONS: Final = (CURRENT, OLD)
+NUMBERINGS: Final = (CURRENT, OLD)
 
 MOVED: Final[Mapping[str, Mapping[str, int]]] = {
     "DataType": {

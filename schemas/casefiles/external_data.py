@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import InputError, Place, UnavailableError
+from schemas.errors import InputError, SourceLocation, UnavailableError
 
 TWIN: Final = ".zst"
 _BLOCK: Final = 1 << 22  # bytes read at once
@@ -86,7 +86,7 @@ def _read(file: BinaryIO, path: Path) -> Bytes:
     return block[:filled]
 
 
-def side_file(folder: Path, name: str, place: Place) -> SideFile:
+def side_file(folder: Path, name: str, place: SourceLocation) -> SideFile:
     """The side file that a tensor's path names; InputError where it is missing or leads outside the folder."""
     if leads_outside(folder, name, place):
         raise InputError(f"path {name!r} leads outside the case file's folder {folder}", place)
@@ -103,7 +103,7 @@ def side_file(folder: Path, name: str, place: Place) -> SideFile:
         raise InputError(f"path {name!r} can't be opened: {error}", place) from None
 
 
-def leads_outside(folder: Path, name: str, place: Place) -> bool:
+def leads_outside(folder: Path, name: str, place: SourceLocation) -> bool:
     """Whether a tensor's path leads out of its folder, by dots or links; InputError where it is absolute or no path."""
     if PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive or PureWindowsPath(name).root:
         raise InputError(f"path {name!r} is absolute, expected one below the case file's folder", place)

@@ -19,7 +19,7 @@ import numpy as np
 from schemas.casefiles.enum_numbering import CURRENT, OLD, Numbering, numbering_of, translated
 from schemas.casefiles.tensors import TensorRecord, make_record
 from schemas.casefiles.writing import WrittenCase, case_size, write_case
-from schemas.errors import InputError, Place, UnavailableError, located
+from schemas.errors import InputError, SourceLocation, UnavailableError, located
 from schemas.protos import messages as proto
 from schemas.prototext.parser import parse_case_text
 from schemas.wire import codec as wire
@@ -103,7 +103,7 @@ def _holds_parameters(field: str) -> bool:
     return field.endswith("_param") and field not in ("test_param", "handle_param")
 
 
-def read_case(path: Path, generation: str = CURRENT) -> CaseFile:
+def read_case(path: Path, enum_numbering: str = CURRENT) -> CaseFile:
     """Read a .pb or .prototxt case file: headers now, values when a record's array() asks for them.
 
     generation old reads the enum numbers of a binary file as older generators wrote them. InputError where the file is
@@ -112,7 +112,7 @@ def read_case(path: Path, generation: str = CURRENT) -> CaseFile:
     """
     file = str(path)
     if path.suffix not in SUFFIXES:
-        raise InputError(f"a case file ends in {' or '.join(SUFFIXES)}", Place(file))
+        raise InputError(f"a case file ends in {' or '.join(SUFFIXES)}", SourceLocation(file))
     binary = path.suffix == ".pb"
     try:
         buffer = _open(path) if binary else _parse(path)
@@ -120,12 +120,12 @@ def read_case(path: Path, generation: str = CURRENT) -> CaseFile:
         if error.errno in SHORT:  # the file isn't to blame
             raise UnavailableError(f"{path}: can't read the case file: {error.strerror}") from error
         reason = "it is a folder" if path.is_dir() else error.strerror or str(error)
-        raise InputError(f"can't read the case file: {reason}", Place(file)) from None
-    with located(Place(file)):
+        raise InputError(f"can't read the case file: {reason}", SourceLocation(file)) from None
+    with located(SourceLocation(file)):
         if len(buffer) > wire.MAX_MESSAGE:
             raise InputError(f"{len(buffer)} bytes: a protobuf message ends at {wire.MAX_MESSAGE}")
         headers, bulks = _split(buffer)
-        older = binary and generation == OLD
+        older = binary and enum_numbering == OLD
         node = _checked_node(translated(headers)) if older else _current_node(headers, binary)
         if _OP.fullmatch(node.op_name) is None:  # it becomes part of ids and paths
             raise InputError(f"op_name is {node.op_name[:60]!r}, expected a word of letters, digits, _ . + -")
@@ -163,24 +163,26 @@ def _open(path: Path) -> Any:
     with path.open("rb", buffering=0) as file:
         head = file.read(_SMALL + 1)
         if not head:
-            raise InputError("the file is empty", Place(str(path)))
+            raise InputError("the file is empty", SourceLocation(str(path)))
         return head if len(head) <= _SMALL else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _parse(path: Path) -> bytes:
     raw = path.read_bytes()
     if not raw.strip():
-        raise InputError("the file is empty", Place(str(path)))
+        raise InputError("the file is empty", SourceLocation(str(path)))
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise InputError(f"byte {error.start} is not UTF-8", Place(str(path), line)) from None
+        raise InputError(f"byte {error.start} is not UTF-8", SourceLocation(str(path), line)) from None
     node = parse_case_text(text, str(path))
     try:
         return proto.serialize(node)
     except Exception as error:  # protobuf's runtimes name it differently
-        raise InputError(f"longer than the {wire.MAX_MESSAGE} bytes of a message: {error}", Place(str(path))) from None
+        raise InputError(
+            f"longer than the {wire.MAX_MESSAGE} bytes of a message: {error}", SourceLocation(str(path))
+        ) from None
 
 
 def _split(buffer: Any) -> tuple[bytes, dict[str, list[dict[str, Bulk]]]]:

@@ -9,7 +9,7 @@ from typing import Any
 from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.tensors import TensorRecord
 from schemas.criteria import NAMES, Criterion
-from schemas.errors import InputError, Place
+from schemas.errors import InputError, SourceLocation
 from schemas.protos.messages import enum_names
 
 
@@ -24,7 +24,7 @@ def criteria_of(case: CaseFile) -> list[tuple[Criterion, ...]]:
 
 
 def _criteria_of_output(case: CaseFile, output: TensorRecord) -> tuple[Criterion, ...]:
-    node, place = case.node, Place(str(case.path))
+    node, place = case.node, SourceLocation(str(case.path))
     if case.meta is not None and case.meta.criteria:
         return _own(case.meta, output.id, place)
     test = node.test_param
@@ -49,7 +49,7 @@ def _pairs(
     thresholds: Sequence[float],
     imaginary: Sequence[float],
     source: str,
-    place: Place,
+    place: SourceLocation,
     *,
     spare: bool = False,
 ) -> tuple[Criterion, ...]:
@@ -72,14 +72,14 @@ def _pairs(
     )
 
 
-def _own(meta: Any, output: str, place: Place) -> tuple[Criterion, ...]:
+def _own(meta: Any, output: str, place: SourceLocation) -> tuple[Criterion, ...]:
     entries = [entry for entry in meta.criteria if entry.output == output]
     for entry in entries:
         _check_threshold(entry.threshold, entry.source, place)
     return tuple(Criterion(entry.name, entry.threshold, entry.source) for entry in entries)
 
 
-def _check_threshold(threshold: float, source: str, place: Place) -> None:
+def _check_threshold(threshold: float, source: str, place: SourceLocation) -> None:
     """Nothing passes below 0 or NaN, and anything below Inf: the file is wrong, not the implementation."""
     if not 0 <= threshold < math.inf:
         raise InputError(f"a threshold is {threshold:g}, expected a finite number of 0 or more ({source})", place)

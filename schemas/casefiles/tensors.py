@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from schemas.casefiles.external_data import side_file
 from schemas.dtypes import BY_ENUM, DType
-from schemas.errors import InputError, Place, located
+from schemas.errors import InputError, SourceLocation, located
 from schemas.protos import messages as proto
 from schemas.tensor_descriptor import Descriptor
 from schemas.wire import value_fields as values
@@ -38,7 +38,7 @@ class TensorRecord:
     strides: tuple[int, ...] | None
     header: Any
     source: str | None
-    place: Place
+    place: SourceLocation
     folder: Path
     bulks: Mapping[str, values.Bulk] = field(default_factory=dict)
 
@@ -198,7 +198,7 @@ def make_record(
 ) -> TensorRecord:
     """The record of a tensor header and the bulk fields found beside it; InputError where the header makes no sense."""
     name: str = header.id
-    place = Place(file, key=f'{role}[{index}] "{name}"')
+    place = SourceLocation(file, key=f'{role}[{index}] "{name}"')
     dtype = BY_ENUM.get(proto.enum_names("DataType")[header.dtype])
     if dtype is None:
         raise InputError(f"dtype {proto.enum_names('DataType')[header.dtype]} is none a tensor can have", place)
@@ -217,7 +217,7 @@ def make_record(
     return TensorRecord(name, dtype, layout, shape, strides, header, source, place, folder, dict(bulks))
 
 
-def _strides(shape: tuple[int, ...], strides: tuple[int, ...], place: Place) -> tuple[int, ...] | None:
+def _strides(shape: tuple[int, ...], strides: tuple[int, ...], place: SourceLocation) -> tuple[int, ...] | None:
     if len(strides) != len(shape):
         raise InputError(f"{len(strides)} strides {list(strides)} for {len(shape)} dims {list(shape)}", place)
     if any(stride < 0 for stride in strides):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from schemas.casefiles.tensors import span
 from schemas.dtypes import BY_ENUM, DType
-from schemas.errors import InputError, Place, UnavailableError
+from schemas.errors import InputError, SourceLocation, UnavailableError
 from schemas.protos import messages as proto
 from schemas.prototext import writer as text
 from schemas.wire import codec as wire
@@ -101,7 +101,7 @@ def write_case(
     the node lacks something, UnavailableError where the disk refuses.
     """
     if path.suffix not in (".pb", ".prototxt"):
-        raise InputError("a case file ends in .pb or .prototxt", Place(str(path)))
+        raise InputError("a case file ends in .pb or .prototxt", SourceLocation(str(path)))
     layout = _lay_out(node, inputs, outputs, inline_limit, path.stem)
     if path.suffix == ".prototxt":
         proto.set_meta(layout.node, None)
@@ -112,7 +112,7 @@ def write_layout(path: Path, layout: Layout, more: Mapping[Path, Writer] | None 
     """Write a case that is laid out, its side files and more files first; see write_case."""
     missing = layout.node.FindInitializationErrors()
     if missing:
-        raise InputError(f"required {', '.join(missing)} missing", Place(str(path)))
+        raise InputError(f"required {', '.join(missing)} missing", SourceLocation(str(path)))
     write = _write_text if path.suffix == ".prototxt" else _write_binary
     files = list((more or {}).items())
     files += [(path.with_name(name), _image_writer(each)) for name, each in layout.sides(path.stem).items()]

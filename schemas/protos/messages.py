@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from schemas.errors import InputError, Place
+from schemas.errors import InputError, SourceLocation
 
 DESCRIPTOR: Final = Path(__file__).with_name("mluoptest.desc")
 _QUOTED: Final = 200  # characters of each end of a long message
@@ -88,7 +88,7 @@ def parse_text(text: str, message: Any, file: str) -> Any:
     except text_format.ParseError as error:
         line, column = error.GetLine(), error.GetColumn()
         where = f"{line}:{column} : " if column is not None else f"{line} : "
-        raise InputError(_cut(str(error).removeprefix(where)), Place(file, line, column)) from None
+        raise InputError(_cut(str(error).removeprefix(where)), SourceLocation(file, line, column)) from None
 
 
 def _cut(message: str) -> str:

@@ -60,7 +60,9 @@ def run_all(
     implementation = Python(f"{Path(__file__).parent / MODULES[op]}.py:{name}")
     results: dict[str, Result] = {}
     for file in files:
-        result = run_case({"file": str(file), "noted": None}, implementation, WorkerSettings(implementation.name))
+        result = run_case(
+            {"file": str(file), "manifest_meta": None}, implementation, WorkerSettings(implementation.name)
+        )
         results[f"{file.parent.name}/{file.stem}"] = result
         if until(result):
             break

@@ -15,7 +15,7 @@ import pytest
 
 from mluops_cli import main as frame
 from mluops_cli.main import COMMANDS, MODULES
-from schemas.errors import InputError, Place, UnavailableError
+from schemas.errors import InputError, SourceLocation, UnavailableError
 from schemas.version import __version__
 from tests.conftest import PROJECT
 from tests.mluops_cli.conftest import Cli
@@ -97,7 +97,7 @@ LONG = "found a word, expected something else entirely, " * 10
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (InputError(LONG, Place("some.yaml", 3, 7)), 2, f"some.yaml:3:7: {LONG}\n"),
+        (InputError(LONG, SourceLocation("some.yaml", 3, 7)), 2, f"some.yaml:3:7: {LONG}\n"),
         (UnavailableError("no card here"), 3, "no card here\n"),
         (ZeroDivisionError("oops"), 3, "internal error: ZeroDivisionError: oops (--debug shows where)\n"),
         (KeyboardInterrupt(), 130, "interrupted\n"),

@@ -76,7 +76,7 @@ class Calls:
 
     def _once(self) -> Result:
         try:
-            with MODE.theirs():
+            with MODE.of_implementation():
                 start = time.perf_counter()
                 outcome = self.implementation.call(self.prepared.call)
                 elapsed = time.perf_counter() - start
@@ -92,9 +92,9 @@ class Calls:
             return error("implementation", f"raised {describe(raised)}")
         self.host_us.append(elapsed * 1e6)
         self.outcomes.append(outcome)
-        return self._harm() or self._verdict(outcome)
+        return self._corruption() or self._verdict(outcome)
 
-    def _harm(self) -> Result | None:
+    def _corruption(self) -> Result | None:
         """What was written that must not be."""
         for name, buffer in self.prepared.outputs.items():
             if found := buffer.damage():
@@ -150,7 +150,7 @@ class Calls:
         both = zip(self.outcomes, self.host_us, strict=True)
         return [host if outcome.latency_us is None else outcome.latency_us for outcome, host in both]
 
-    def figures(self) -> Result:
+    def metrics(self) -> Result:
         """Status, best times and workspace of the calls that came back."""
         if not self.outcomes:
             return {}

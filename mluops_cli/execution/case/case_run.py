@@ -20,7 +20,7 @@ from mluops_cli.results.kept_cases import kept_path
 from schemas.casefiles.enum_numbering import CURRENT
 from schemas.casefiles.reading import SHORT, CaseFile, read_case
 from schemas.casefiles.tensors import TensorRecord
-from schemas.errors import InputError, MluopsError, Place
+from schemas.errors import InputError, MluopsError, SourceLocation
 from schemas.protos import messages as proto
 from schemas.status import SUCCESS
 from schemas.wire.value_fields import part_dtype
@@ -36,9 +36,9 @@ def run_case(
     For the supervisor besides: retire, no other case may come to this worker; again, its result is worth nothing.
     """
     try:
-        with read_case(Path(task["file"]), task.get("generation", CURRENT)) as file:
-            if task["noted"] is not None:
-                proto.set_meta(file.node, proto.CaseMeta(**task["noted"]))
+        with read_case(Path(task["file"]), task.get("enum_numbering", CURRENT)) as file:
+            if task["manifest_meta"] is not None:
+                proto.set_meta(file.node, proto.CaseMeta(**task["manifest_meta"]))
             kernels = implementation.operators()
             if kernels is not None and file.op not in kernels:
                 return {"status": "skip", "reason": f"{implementation.name} has no kernel of {file.op}"}
@@ -65,7 +65,7 @@ def _once_more(wrong: Exception) -> Result:
 
 def _as_planned(wrong: InputError, task: Mapping[str, Any]) -> InputError:
     """The error with the file's name as the command has it; every error of a case has a place."""
-    place = wrong.place or Place(task["file"])
+    place = wrong.place or SourceLocation(task["file"])
     shown = task.get("shown", task["file"])
     return InputError(wrong.message, replace(place, file=shown) if place.file == task["file"] else place)
 
@@ -79,8 +79,8 @@ def _run(
     while meter is None and calls.number < settings.repeat and result["status"] in GOES_ON:
         result = calls.once()
     if meter is not None and calls.succeeded and result["status"] in ("pass", "mistrusted"):
-        return _facts(prepared.bound) | calls.figures() | meter.measure(calls, result)
-    return _facts(prepared.bound) | calls.figures() | result
+        return _facts(prepared.bound) | calls.metrics() | meter.measure(calls, result)
+    return _facts(prepared.bound) | calls.metrics() | result
 
 
 def prepare(file: CaseFile) -> Prepared:
@@ -88,18 +88,18 @@ def prepare(file: CaseFile) -> Prepared:
     operator = operators().get(file.op)
     bound = bind(file, operator)
     inputs = bound.input_arrays()
-    withheld = {
+    omitted = {
         name
         for name, record in bound.outputs.items()
-        if record.absent or name in bound.withheld or record.span >= LARGE or not _holdable(record)
+        if record.absent or name in bound.omitted or record.span >= LARGE or not _holdable(record)
     }
-    compared = [name for name, record in bound.outputs.items() if record.judged and name not in withheld]
+    compared = [name for name, record in bound.outputs.items() if record.judged and name not in omitted]
     baseline = _baseline(bound, inputs, compared) if SUCCESS in bound.expect and compared else {}
     fills = {} if operator is None else {tensor.name: tensor.fill for tensor in operator.contract.outputs}
     outputs = {
         name: OutputBuffer(record.dtype, record.shape, record.strides, baseline.get(name), fills.get(name))
         for name, record in bound.outputs.items()
-        if name not in withheld
+        if name not in omitted
     }
     call = Call(
         bound.op,

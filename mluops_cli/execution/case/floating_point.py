@@ -39,7 +39,7 @@ class FloatMode:
         self._errors = np.geterr()  # what NumPy does about overflow and the like
 
     @contextmanager
-    def theirs(self) -> Iterator[None]:
+    def of_implementation(self) -> Iterator[None]:
         """The implementation's mode within, ours again after; MluopsError where that can't be had."""
         self._set(self._theirs)
         try:

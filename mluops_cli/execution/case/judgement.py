@@ -71,7 +71,7 @@ def outputs_under_test(
             found[name],
             bound.criteria[name],
             record.dtype.name,
-            specs[name].natural_zeros if name in specs else 0.0,
+            specs[name].expected_zero_fraction if name in specs else 0.0,
             name in shared,
         )
         for name, record in bound.outputs.items()

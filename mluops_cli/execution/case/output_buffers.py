@@ -9,7 +9,7 @@ import numpy as np
 import xxhash
 
 from mluops_cli.execution.case.sentinel import fill, sentinels
-from mluops_cli.implementations.memory import Guarded
+from mluops_cli.implementations.memory import CanaryBuffer
 from schemas.casefiles.tensors import span
 from schemas.dtypes import DType
 from schemas.wire.value_fields import part_dtype, shaped
@@ -36,7 +36,7 @@ class OutputBuffer:
         part, per_element = part_dtype(dtype)
         assert part.storage is not None
         count = span(shape, strides) * per_element
-        self._memory = Guarded(count * part.storage.itemsize)
+        self._memory = CanaryBuffer(count * part.storage.itemsize)
         entry = np.empty(0, part.storage).real.dtype
         self._flat = self._memory.bytes.view(entry)
         self._baseline = baseline

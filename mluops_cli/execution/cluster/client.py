@@ -23,7 +23,7 @@ from mluops_cli.core.record import read_record
 from mluops_cli.core.run_settings import RunSettings, WorkerSettings
 from mluops_cli.execution.cluster.shard import introduce, run_shard
 from mluops_cli.execution.interrupt import interruptible
-from mluops_cli.execution.recorder import Ledger
+from mluops_cli.execution.recorder import Recorder
 from schemas.errors import InputError, UnavailableError
 from schemas.version import __version__
 
@@ -79,7 +79,7 @@ def run_on_fleet(
     except (OSError, TimeoutError, ValueError) as error:
         raise UnavailableError(f"no Dask scheduler answers at {scheduler}: {error}") from None
     with client:
-        return _Fleet(client, wanted, settings, Ledger(settings, listeners)).run(cases)
+        return _Fleet(client, wanted, settings, Recorder(settings, listeners)).run(cases)
 
 
 def parse_resource(text: str | None) -> dict[str, float]:
@@ -101,7 +101,7 @@ class _Fleet:
     client: Any
     resource: dict[str, float]
     settings: RunSettings
-    ledger: Ledger
+    recorder: Recorder
     slots: list[_Slot] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)  # address -> why it can't be used
     shards: deque[_Shard] = field(default_factory=deque)
@@ -121,7 +121,7 @@ class _Fleet:
         self.paths = [self.worker.folder, *self.worker.plugins, *files]
         self._admit()
         self._demand_workers()
-        self._split(self.ledger.open(cases, len(self.slots)))
+        self._split(self.recorder.open(cases, len(self.slots)))
         self.client.subscribe_topic(self.topic, lambda event: self.messages.put(event[1]))
         with interruptible() as interrupt:
             try:
@@ -129,7 +129,7 @@ class _Fleet:
             finally:
                 self.client.cancel([slot.future for slot in self.slots if slot.future is not None], force=True)
                 self.client.unsubscribe_topic(self.topic)
-        return self.ledger.close(interrupted=interrupt.is_set())
+        return self.recorder.close(interrupted=interrupt.is_set())
 
     def _split(self, cases: Sequence[PlannedCase]) -> None:
         count = max(1, min(len(cases), _SHARDS * len(self.slots)))
@@ -139,7 +139,7 @@ class _Fleet:
     def _loop(self, interrupt: Any) -> None:
         looked = manned = time.monotonic()
         while not interrupt.is_set():
-            if self.ledger.enough:
+            if self.recorder.enough:
                 self.shards.clear()
             busy = [slot for slot in self.slots if slot.shard is not None]
             if not self.shards and not busy:
@@ -198,14 +198,14 @@ class _Fleet:
             return
         if "record" not in message:
             slot.running, slot.since = case, time.monotonic()
-            self.ledger.emit(CaseStarted(case.id))
+            self.recorder.emit(CaseStarted(case.id))
             return
         slot.shard.cases.remove(case)
         slot.running = None
         record = read_record(message["record"])
         record.worker = slot.name
         self.finished[slot.name] += 1
-        self.ledger.enter(case, record)
+        self.recorder.enter(case, record)
 
     def _conclude(self, slot: _Slot) -> None:
         """A shard has come to its end, good or bad."""
@@ -235,7 +235,7 @@ class _Fleet:
         running = tuple(
             (f"{slot.running.id} on {slot.name}", now - slot.since) for slot in self.slots if slot.running is not None
         )
-        self.ledger.emit(Heartbeat(running, self.ledger.tally.total, tuple(sorted(self.finished.items()))))
+        self.recorder.emit(Heartbeat(running, self.recorder.tally.total, tuple(sorted(self.finished.items()))))
 
     def _lose(self, slot: _Slot, reason: str) -> None:
         """Take a slot away: what it was running is a crash, the rest of its shard goes back."""
@@ -250,10 +250,10 @@ class _Fleet:
             case = shard.cases[0]
         if case is not None:
             shard.cases.remove(case)
-        self.ledger.emit(WorkerLost(slot.name, reason, case.id if case else None, len(shard.cases)))
+        self.recorder.emit(WorkerLost(slot.name, reason, case.id if case else None, len(shard.cases)))
         if case is not None:
             said = f"worker {slot.name} of the fleet was lost in the middle of the case: {reason}"
-            self.ledger.add(case, {"status": "crash", "reason": said, "worker": slot.name})
+            self.recorder.add(case, {"status": "crash", "reason": said, "worker": slot.name})
         if shard.cases:
             self.shards.appendleft(shard)
 
@@ -302,7 +302,7 @@ class _Fleet:
         reason = f"no worker of the fleet is left and none came within {_REPLACEMENT:g} s{': ' if why else ''}{why}"
         while self.shards:
             for case in self.shards.popleft().cases:
-                self.ledger.add(case, {"status": "error", "blame": "tool", "reason": reason})
+                self.recorder.add(case, {"status": "error", "blame": "tool", "reason": reason})
 
 
 def _listed(resources: dict[str, float]) -> str:

@@ -85,7 +85,7 @@ class Meter:
             result = calls.once(self._ready(calls))
             times = calls.latencies[first:]
             if result["status"] in GOES_ON and self._done(times, monotonic() - start):
-                return result | self._figures(calls, times, first, result)
+                return result | self._metrics(calls, times, first, result)
         return result
 
     def _ready(self, calls: Calls) -> Callable[[], None]:
@@ -94,11 +94,14 @@ class Meter:
         def fresh() -> None:
             assert self._flush is not None
             np.add(self._flush, 1, out=self._flush)
-            with MODE.theirs():
+            with MODE.of_implementation():
                 self.implementation.flush_cache()
 
         def warm() -> None:
-            with suppress(BaseException), MODE.theirs():  # what is wrong with it shows in the judged call that follows
+            with (
+                suppress(BaseException),
+                MODE.of_implementation(),
+            ):  # what is wrong with it shows in the judged call that follows
                 self.implementation.call(calls.prepared.call)
             calls.fill()
 
@@ -112,7 +115,7 @@ class Meter:
         enough = len(times) >= LEAST and sum(times) >= self.settings.min_time * 1e6
         return enough and sample_of(times).error <= STEADY
 
-    def _figures(self, calls: Calls, times: Sequence[float], first: int, result: Result) -> Result:
+    def _metrics(self, calls: Calls, times: Sequence[float], first: int, result: Result) -> Result:
         sample = sample_of(times)
         prepared = calls.prepared
         work = work_of(prepared.bound, prepared.call.inputs, prepared.baseline)
@@ -133,7 +136,7 @@ class Meter:
         }
         if stored := stored_latency(prepared.bound.file.node):
             perf |= {"file_latency_us": stored, "relative_latency": sample.median / stored}
-        figures: Result = {
+        metrics: Result = {
             "latency_us": sample.median,
             "latency_interval_us": list(sample.interval) if sample.interval else None,
             "interface_us": statistics.median(calls.host_us[first:]),
@@ -144,13 +147,13 @@ class Meter:
             again = f"; remove {cache_file()} to measure again" if MEASURED in self.peaks.source else ""
             perf["problem"] = f"error of measurement: {wrong} ({self.peaks.source}{again})"
         else:
-            figures |= {"io_efficiency": found.io, "compute_efficiency": found.compute}
+            metrics |= {"io_efficiency": found.io, "compute_efficiency": found.compute}
         if self.settings.gate and result["status"] == "pass":
             operator = prepared.bound.operator
             contract = operator.contract if operator is not None else None
             if reason := perf.get("problem") or shortfall(contract, prepared.bound.suite, found):
-                figures |= failed(reason)
-        return figures
+                metrics |= failed(reason)
+        return metrics
 
 
 def stored_latency(node: Any) -> float | None:

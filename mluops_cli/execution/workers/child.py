@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from mluops_cli.core.run_settings import WorkerSettings, worker_settings
-from mluops_cli.processes.process_tree import adopt_orphans
-from mluops_cli.processes.reaper import put_under_warden
+from mluops_cli.processes.process_tree import become_subreaper
+from mluops_cli.processes.reaper import put_under_reaper
 
 LOST: Final = "the pipe to the supervisor is gone: the implementation closed it, or opened another file in its place"
 
@@ -25,7 +25,7 @@ LOST: Final = "the pipe to the supervisor is gone: the implementation closed it,
 def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any]) -> None:
     """Work on cases until the pipe closes; says {"ready"} or {"problem", "exit_code"} first."""
     _redirect(printed)
-    put_under_warden()
+    put_under_reaper()
     _lead_a_session()
     home = os.getpid()
     line = pipe.fileno()
@@ -42,7 +42,7 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
         from mluops_cli.execution.case.floating_point import MODE
 
         known = worker_settings(settings)
-        with MODE.theirs():
+        with MODE.of_implementation():
             implementation = _implementation(known)
             meter = _meter(known, implementation)
     except BaseException as error:
@@ -95,7 +95,7 @@ def _lead_a_session() -> None:
     assert supervisor is not None
     threading.Thread(target=_await_end, args=(supervisor.sentinel,), daemon=True).start()
     # What a case started stays below us when its own parent ends, so that its memory counts, and `exec:` can end it.
-    adopt_orphans()
+    become_subreaper()
     with suppress(OSError):  # short of memory, the system ends us and neither the warden nor the supervisor
         Path("/proc/self/oom_score_adj").write_text("1000")
 

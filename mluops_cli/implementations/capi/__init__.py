@@ -15,7 +15,7 @@ from mluops_cli.implementations.base import Array, Call, CannotShow, Implementat
 from mluops_cli.implementations.capi.library import Library
 from mluops_cli.implementations.capi.runtime import Pointer, Runtime, StatusError, load_library
 from mluops_cli.implementations.capi.symbols import OPERATORS, Function
-from mluops_cli.implementations.memory import GUARD, Guarded, memory_of, workspace
+from mluops_cli.implementations.memory import GUARD, CanaryBuffer, memory_of, workspace
 from mluops_cli.implementations.named_options import named_options
 from mluops_cli.implementations.violations import violations
 from schemas.errors import InputError, UnavailableError
@@ -81,7 +81,7 @@ class _Session:
 
     def __init__(self, runtime: Runtime, library: Library, function: Function, call: Call, stack: ExitStack) -> None:
         self.runtime, self.library, self.function, self.call, self.stack = runtime, library, function, call, stack
-        self.guards: dict[str, tuple[Guarded, Pointer]] = {}  # of what the operator writes to
+        self.guards: dict[str, tuple[CanaryBuffer, Pointer]] = {}  # of what the operator writes to
         self.arguments: dict[str, Any] = {
             name: ctypes.c_int(value) for name, value in call.params.items() if isinstance(value, int)
         }
@@ -132,11 +132,11 @@ class _Session:
         if array is None:
             return self._stand_in(name)
         memory = memory_of(array)
-        guarded = Guarded(memory.nbytes)
+        guarded = CanaryBuffer(memory.nbytes)
         guarded.bytes[:] = memory
         return self._guard(name, guarded)
 
-    def _guard(self, name: str, guarded: Guarded) -> Pointer:
+    def _guard(self, name: str, guarded: CanaryBuffer) -> Pointer:
         address = self.stack.enter_context(self.runtime.memory(guarded.whole.nbytes))
         self.runtime.to_device(address, guarded.whole)
         self.guards[name] = guarded, address

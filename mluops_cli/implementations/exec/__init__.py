@@ -14,7 +14,7 @@ from mluops_cli.implementations.base import Call, CannotShow, Implementation, Ou
 from mluops_cli.implementations.exec import files, folder
 from mluops_cli.implementations.exec.input_hashes import Given
 from mluops_cli.implementations.exec.program import run_program
-from mluops_cli.processes.scratch_dir import make_room, sweep
+from mluops_cli.processes.scratch_dir import scratch_directory, sweep
 from schemas.errors import InputError, UnavailableError
 from schemas.status import SUCCESS
 
@@ -52,7 +52,7 @@ class Exec(Implementation):
         hidden = next((fault for fault in call.faults if fault.startswith(_HIDDEN)), None)
         if hidden is not None:
             raise CannotShow(f"exec: a program can't be shown the fault {hidden}")
-        with make_room() as room:
+        with scratch_directory() as room:
             places = self.exchange.write(call, room)
             given = Given(self.exchange.given(call, room))
             status = run_program([_filled(word, places) for word in self.command])

@@ -287,8 +287,8 @@ def test_a_file_that_is_no_case_of_ours_is_refused_and_nothing_written(
 
 
 def test_a_text_file_keeps_what_its_manifest_says_of_it(tmp_path: Path) -> None:
-    noted = {"suite": "invalid", "name": "odd", "expect": ["BAD_PARAM"], "faults": [], "withheld": []}
-    node = completed(tmp_path, FOREIGN.replace("psa_type: 1", "psa_type: 7"), noted)
+    manifest_meta = {"suite": "invalid", "name": "odd", "expect": ["BAD_PARAM"], "faults": [], "withheld": []}
+    node = completed(tmp_path, FOREIGN.replace("psa_type: 1", "psa_type: 7"), manifest_meta)
     meta = proto.get_meta(node)
     assert meta is not None
     assert (meta.suite, meta.name, list(meta.expect)) == ("invalid", "odd", ["BAD_PARAM"])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import xxhash
 
-from mluops_cli.inspection import statistics as figures
+from mluops_cli.inspection import statistics as metrics
 from schemas.protos import messages as proto
 from schemas.wire import codec as wire
 from tests.conftest import PROJECT
@@ -48,7 +48,7 @@ def test_the_table_names_every_tensor_parameter_and_criterion(cli: Cli, file: Pa
 
 def test_figures_are_the_same_in_any_blocks(cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for block in (1, 4, 6):
-        monkeypatch.setattr(figures, "_BLOCK", block)
+        monkeypatch.setattr(metrics, "_BLOCK", block)
         tensor = described(cli, file)["tensors"][0]
         found = {key: tensor[key] for key in ("min", "max", "mean", "zeros", "nan", "inf")}
         assert found == {"min": -4, "max": 6, "mean": 1, "zeros": 1, "nan": 1, "inf": 1}

@@ -85,8 +85,8 @@ def test_text_files_get_their_id_from_the_manifest(tmp_path: Path) -> None:
     for argument in (tmp_path, folder, folder / "bad.prototxt"):
         (case,) = plan_cases([argument])
         assert (case.id, case.suite) == ("psamask_forward/invalid/bad", "invalid")
-        assert case.noted is not None
-        assert (case.noted["expect"], case.noted["faults"]) == (["BAD_PARAM"], ["null_handle"])
+        assert case.manifest_meta is not None
+        assert (case.manifest_meta["expect"], case.manifest_meta["faults"]) == (["BAD_PARAM"], ["null_handle"])
 
 
 def test_a_file_that_cannot_be_read_is_a_case_with_a_problem(tmp_path: Path) -> None:

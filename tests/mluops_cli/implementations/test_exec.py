@@ -308,7 +308,7 @@ def running(pid: int) -> bool:
 
 
 def test_sweeping_leaves_alone_what_is_in_use() -> None:
-    with room.make_room() as used:
+    with room.scratch_directory() as used:
         room.sweep()
         assert used.is_dir()
     assert not rooms()

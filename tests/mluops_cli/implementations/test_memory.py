@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mluops_cli.implementations.memory import GUARD, Guarded, memory_of, workspace
+from mluops_cli.implementations.memory import GUARD, CanaryBuffer, memory_of, workspace
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float16, ml_dtypes.bfloat16, np.bool_, np.complex64])
@@ -40,7 +40,7 @@ def test_it_can_be_written_to_where_the_array_can() -> None:
 
 
 def test_whole_is_the_memory_with_both_guards() -> None:
-    guarded = Guarded(10)
+    guarded = CanaryBuffer(10)
     assert guarded.whole.nbytes == 10 + 2 * GUARD
     guarded.whole[GUARD : GUARD + 10] = 1
     assert guarded.bytes.tolist() == [1] * 10

@@ -229,8 +229,8 @@ def test_what_arrays_show_needs_no_descriptors() -> None:
     adapted = CallableKernel(kernel)
     assert adapted(psamask_call(x=Descriptor("NHWC", "half", (1, 2, 3, 9)))).status == "BAD_PARAM"
     null = psamask_call(("null_pointer:x",))
-    withheld = Call(null.op, {"x": None}, null.outputs, null.params, null.descriptors, null.faults)
-    assert adapted(withheld).status == "BAD_PARAM"
+    omitted = Call(null.op, {"x": None}, null.outputs, null.params, null.descriptors, null.faults)
+    assert adapted(omitted).status == "BAD_PARAM"
     assert seen[-1] is None
 
 

@@ -127,11 +127,11 @@ def test_a_baseline_of_zeros():
 def test_zeros_the_contract_calls_natural_are_no_doubt():
     b = np.zeros(1000, np.float32)
     b[0] = 1
-    assert judge_case([output("y", b, b.copy(), natural_zeros=0.9995)]).status == "pass"
-    assert judge_case([output("y", b, b.copy(), natural_zeros=0.998)]).status == "mistrusted"
+    assert judge_case([output("y", b, b.copy(), expected_zero_fraction=0.9995)]).status == "pass"
+    assert judge_case([output("y", b, b.copy(), expected_zero_fraction=0.998)]).status == "mistrusted"
     b[0] = 0
-    assert judge_case([output("y", b, b.copy(), natural_zeros=1.0)]).status == "pass"
-    assert judge_case([output("y", b, b.copy(), natural_zeros=1 - 2.0**-31)]).status == "mistrusted"
+    assert judge_case([output("y", b, b.copy(), expected_zero_fraction=1.0)]).status == "pass"
+    assert judge_case([output("y", b, b.copy(), expected_zero_fraction=1 - 2.0**-31)]).status == "mistrusted"
 
 
 def test_exempt_suites_may_be_constant_but_not_share_memory():

@@ -95,12 +95,12 @@ def mixed_records() -> list[dict[str, Any]]:
     for number in range(300):
         op, suite = ops[number % 7], SUITES[number % 6]
         io = 0.05 * 1.03 ** (number % 97)
-        figures = {
+        metrics = {
             "latency_us": 10.0 * 1.02**number,
             "io_efficiency": min(io, 0.95),
             "compute_efficiency": (number % 7) * 0.11,
         }
-        made.append(record(f"{op}/{suite}/case_{number:03}", **figures))
+        made.append(record(f"{op}/{suite}/case_{number:03}", **metrics))
     made += [record(f"psamask_forward/boundary/tail_{number}", "fail") for number in range(3)]
     printed = "Traceback:\n  \x1b[31mboom\x1b[0m"
     made.append(record("roi_crop_forward/network/large", "crash", reason="killed by SIGSEGV", printed=printed))

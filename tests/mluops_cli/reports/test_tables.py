@@ -60,9 +60,9 @@ def test_csv_reads_back_as_what_is_visible_in_any_batch(tmp_path: Path, monkeypa
 
 
 def test_csv_has_figures_with_all_their_digits(tmp_path: Path) -> None:
-    figures = {"latency_us": 1 / 3, "seconds": 1e-7, "workspace_bytes": 2**40, "bit_identical": True, "repeats": 3}
-    (row,) = csv.DictReader(io.StringIO(csv_text(run_of(tmp_path, [record("op/general/a", **figures)]))))
-    assert {name: row[name] for name in figures} == {name: str(value) for name, value in figures.items()}
+    metrics = {"latency_us": 1 / 3, "seconds": 1e-7, "workspace_bytes": 2**40, "bit_identical": True, "repeats": 3}
+    (row,) = csv.DictReader(io.StringIO(csv_text(run_of(tmp_path, [record("op/general/a", **metrics)]))))
+    assert {name: row[name] for name in metrics} == {name: str(value) for name, value in metrics.items()}
 
 
 def test_accuracy_rows_tell_threshold_source_and_worst_value(tmp_path: Path) -> None:

@@ -94,10 +94,10 @@ def look(path: Path, content: bytes) -> None:
     """Read everything there is, and convert it; hold it against what protobuf reads."""
     path.write_bytes(content)
     begin = time.monotonic()
-    for generation in ("current", "old"):
+    for enum_numbering in ("current", "old"):
         try:
-            with read_case(path, generation) as case:
-                if generation == "current":
+            with read_case(path, enum_numbering) as case:
+                if enum_numbering == "current":
                     confirm(case, content, path.suffix)
                 assert case.numbering.word in ("current", "old", "ambiguous")
                 for record in (*case.inputs, *case.outputs):

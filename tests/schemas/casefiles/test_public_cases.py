@@ -37,7 +37,11 @@ def test_every_public_case_reads_and_goes_through_binary(shared: Path, tmp_path:
         (tmp_path / "case.pb").write_bytes(whole.SerializeToString())
         binary = read_case(tmp_path / "case.pb")
         for ours, theirs in zip((*case.inputs, *case.outputs), (*binary.inputs, *binary.outputs), strict=True):
-            assert (ours.source, ours.shape, ours.dtype) == (theirs.source, theirs.shape, theirs.dtype)
+            assert (ours.source, ours.shape, ours.dtype) == (
+                theirs.source,
+                theirs.shape,
+                theirs.dtype,
+            )
         if str(file).endswith(_ODD):
             continue
         inputs, outputs = _arrays(case.inputs), _arrays(case.outputs)

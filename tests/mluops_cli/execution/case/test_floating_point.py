@@ -103,8 +103,10 @@ def test_a_mode_that_is_set_while_judging_is_no_pass(case: Path, monkeypatch: py
     monkeypatch.setattr(calls, "judge_outputs", interrupted)
     kernel = case.with_name("kernel.py")
     kernel.write_text("import numpy as np\n" + KERNEL)
-    with FloatMode().theirs():  # and ours again for the tests after this one
-        result = run_case({"file": str(case), "noted": None}, Python(f"{kernel}:right"), WorkerSettings("python"))
+    with FloatMode().of_implementation():  # and ours again for the tests after this one
+        result = run_case(
+            {"file": str(case), "manifest_meta": None}, Python(f"{kernel}:right"), WorkerSettings("python")
+        )
     assert (result["status"], result["blame"], result["retire"]) == ("error", "implementation", True)
     assert result["reason"].startswith("set another floating-point mode while the outputs were judged")
 
@@ -112,16 +114,16 @@ def test_a_mode_that_is_set_while_judging_is_no_pass(case: Path, monkeypatch: py
 def test_each_side_finds_its_mode_again() -> None:
     mode, library = FloatMode(), ctypes.CDLL(None)
     for round_to in (0x800, 0x400, 0):
-        with mode.theirs():
+        with mode.of_implementation():
             library.fesetround(round_to)
         assert library.fegetround() == 0
-        with mode.theirs():
+        with mode.of_implementation():
             assert library.fegetround() == round_to
-    with mode.theirs(), np.errstate():
+    with mode.of_implementation(), np.errstate():
         flush_subnormals()
         assert not subnormals_count()
     assert subnormals_count()
-    with mode.theirs():
+    with mode.of_implementation():
         assert not subnormals_count()
 
 
@@ -132,7 +134,7 @@ def test_a_mode_survives_an_exception() -> None:
         flush_subnormals()
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError), mode.theirs():
+    with pytest.raises(ZeroDivisionError), mode.of_implementation():
         call()
     assert subnormals_count()
 
@@ -140,6 +142,10 @@ def test_a_mode_survives_an_exception() -> None:
 def test_where_the_mode_can_not_be_set_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     outer, mode = FloatMode(), FloatMode()
     monkeypatch.setattr(mode, "_library", None)
-    with outer.theirs(), pytest.raises(MluopsError, match="subnormal numbers count as 0"), mode.theirs():
+    with (
+        outer.of_implementation(),
+        pytest.raises(MluopsError, match="subnormal numbers count as 0"),
+        mode.of_implementation(),
+    ):
         flush_subnormals()
     require_subnormals()

@@ -39,7 +39,7 @@ def write_alien(path: Path, *outputs: Any, suite: str = "", criterion: str = "DI
 def result_of(path: Path, name: str, *, repeat: int = 1, **judging: Any) -> dict[str, Any]:
     """What a run says of one case, in this process."""
     settings = WorkerSettings("python", repeat=repeat, judging=Judging(**judging))
-    return run_case({"file": str(path), "noted": None}, Python(f"{PLUGIN}:{name}"), settings)
+    return run_case({"file": str(path), "manifest_meta": None}, Python(f"{PLUGIN}:{name}"), settings)
 
 
 def values(*shape: int) -> Any:
@@ -224,8 +224,8 @@ def test_sentinels_are_none_of_the_baseline_and_another_in_each_repeat(tmp_path:
     path = write_alien(tmp_path / "case.pb", values(40), np.zeros(20) - 1)
     result = result_of(path, "notes_sentinels", repeat=3)
     assert result["status"] == "mistrusted"  # the second output is constant
-    noted = Python(f"{PLUGIN}:notes_sentinels").kernel.target.__globals__["NOTED"]
-    for repeats, baseline in zip(zip(*noted[-3:], strict=True), (values(40), np.full(20, -1)), strict=True):
+    manifest_meta = Python(f"{PLUGIN}:notes_sentinels").kernel.target.__globals__["NOTED"]
+    for repeats, baseline in zip(zip(*manifest_meta[-3:], strict=True), (values(40), np.full(20, -1)), strict=True):
         first, second, third = (each.view(np.uint32) for each in repeats)
         assert ((first != second) & (second != third)).all()
         assert not any((each == baseline).any() for each in repeats)

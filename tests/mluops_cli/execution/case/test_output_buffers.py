@@ -8,7 +8,7 @@ import pytest
 
 from mluops_cli.execution.case.output_buffers import OutputBuffer, digest, is_mapped
 from mluops_cli.execution.case.sentinel import sentinels
-from mluops_cli.implementations.memory import Guarded
+from mluops_cli.implementations.memory import CanaryBuffer
 from schemas.dtypes import DTYPES
 from schemas.wire.value_fields import part_dtype, shaped
 
@@ -72,7 +72,7 @@ def test_a_strided_output_covers_its_span() -> None:
     [(0, "0 bytes behind the end"), (4095, "4095 bytes behind the end"), (-1, "1 bytes before"), (-4096, "4096 bytes")],
 )
 def test_guards_show_a_single_byte(size: int, at: int, words: str) -> None:
-    memory = Guarded(size)
+    memory = CanaryBuffer(size)
     assert memory.bytes.ctypes.data % 64 == 0
     assert memory.bytes.nbytes == size
     memory.bytes[...] = 7

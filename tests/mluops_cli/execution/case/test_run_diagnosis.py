@@ -74,7 +74,7 @@ def test_at_least_ten() -> None:
 @pytest.mark.parametrize("fault", NAMED)
 def test_a_planted_fault_is_named(fault: str, case: Path, x: Any) -> None:
     word, text, regions = NAMED[fault]
-    task = {"file": str(case), "noted": None}
+    task = {"file": str(case), "manifest_meta": None}
     result = run_case(task, Python(f"{PLUGIN}:{fault}"), WorkerSettings("python"))
     assert result["status"] == "fail"
     found = result["outputs"]["y"]["diagnosis"]
@@ -98,7 +98,7 @@ def test_a_planted_fault_is_named(fault: str, case: Path, x: Any) -> None:
 
 
 def test_the_right_one_has_no_diagnosis(case: Path) -> None:
-    result = run_case({"file": str(case), "noted": None}, Python(f"{PLUGIN}:right"), WorkerSettings("python"))
+    result = run_case({"file": str(case), "manifest_meta": None}, Python(f"{PLUGIN}:right"), WorkerSettings("python"))
     assert result["status"] == "pass"
     assert "diagnosis" not in result["outputs"]["y"]
 
@@ -108,7 +108,7 @@ def test_a_diagnosis_that_fails_leaves_the_verdict(case: Path, monkeypatch: pyte
         raise ZeroDivisionError("no such mode")
 
     monkeypatch.setattr(judgement, "_other_modes", lambda *_: {"psa_type = distribute": no_mode})
-    result = run_case({"file": str(case), "noted": None}, Python(f"{PLUGIN}:scaled"), WorkerSettings("python"))
+    result = run_case({"file": str(case), "manifest_meta": None}, Python(f"{PLUGIN}:scaled"), WorkerSettings("python"))
     assert result["status"] == "fail"
     assert result["reason"].startswith("y: diff3")
     assert "; y has no diagnosis, which raised ZeroDivisionError: no such mode (" in result["reason"]
