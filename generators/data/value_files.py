@@ -108,11 +108,12 @@ def _storage(dtype: DType) -> np.dtype[Any]:
 
 def _hash(path: Path) -> str:
     stat = path.stat()
-    return _hash_of(path, stat.st_mtime_ns, stat.st_size)
+    return _hash_of(path, (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size))
 
 
 @lru_cache(maxsize=64)
-def _hash_of(path: Path, changed: int, size: int) -> str:
+def _hash_of(path: Path, state: tuple[int, ...]) -> str:
+    # state is part of the cache's key: another file there, or other content, has another one.
     digest = xxhash.xxh3_128()
     with path.open("rb") as file:
         while piece := file.read(_PIECE):

@@ -47,7 +47,7 @@ class CaseBuilder:
         self._parameters = {parameter.name: parameter for parameter in contract.passed_parameters}
         self._criteria = {tensor.name: tensor.criteria for tensor in contract.outputs}
         self._values: dict[tuple[Any, ...], tuple[Any, Values]] = {}
-        self._names: dict[int, tuple[Any, tuple[str, ...]]] = {}
+        self._names: dict[tuple[int, str], tuple[Any, tuple[str, ...]]] = {}
 
     def unknown_names(self, entry: Raw) -> Iterator[Problem]:
         """Names in an entry (those that it varies too) that the contract lacks."""
@@ -166,9 +166,10 @@ class CaseBuilder:
         if not self.contract.nan_inf and (dist.get("nan") or dist.get("inf")):
             raise Problem(path, f"{self.contract.op} takes no NaN and Inf")
         try:
-            names = self._names_in(dist, tensor.values)
-            # The key holds the objects' ids, the entry the objects: an id stays theirs as long as it is here.
-            key = (id(dist), tensor.name, dtype, *[env.get(name) for name in names])
+            names = self._names_in(dist, tensor)
+            # All that parse_values reads. The memo holds dist, so no other object takes its id meanwhile; numbers
+            # go in as text, because 1, 1.0 and True are equal as keys.
+            key = (id(dist), tensor.name, dtype, *[repr(env.get(name)) for name in names])
             known = self._values.get(key)
             if known is None:
                 known = dist, parse_values(dist, env, dtype, tensor.values, self._path.parent)
@@ -178,11 +179,13 @@ class CaseBuilder:
             raise Problem(path, error.message) from None
         return known[1]
 
-    def _names_in(self, dist: Raw, default: Raw | None) -> tuple[str, ...]:
-        known = self._names.get(id(dist))
+    def _names_in(self, dist: Raw, tensor: TensorSpec) -> tuple[str, ...]:
+        """The sizes and parameters that a tensor's values depend on: in its dist, or in its default."""
+        key = (id(dist), tensor.name)  # tensors without a dist share one empty mapping, but not their defaults
+        known = self._names.get(key)
         if known is None:
-            known = dist, tuple(sorted(names_in(dist) | names_in(default)))
-            _remember(self._names, id(dist), known)
+            known = dist, tuple(sorted(names_in(dist) | names_in(tensor.values)))
+            _remember(self._names, key, known)
         return known[1]
 
     def _criteria_of(self, raw: Raw) -> dict[str, tuple[Criterion, ...]]:
