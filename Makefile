@@ -72,7 +72,7 @@ proto: install  ## rebuild the descriptor of the case file's schema
 	$(BIN)/python -m tools.build_descriptor
 
 docs: install  ## docs/operators, then the pictures of the README (those need Chromium: make browser)
-	$(BIN)/python -m mluops_cli.inspection.operator_pages
+	$(BIN)/mluops docs --out docs/operators
 	$(BIN)/python docs/pictures.py
 
 browser:  ## Debian: Chromium, its driver and xmllint, for the tests of the HTML and JUnit reports (as root)

@@ -1,1 +1,57 @@
-"""Operators (contracts, input generators, reference kernels), spec expansion and random data."""
+"""The interface for people who write operators: `from generators import Operator, Contract, TensorSpec, ...`.
+
+An operator is a class derived from Operator with a `contract` and a `reference` kernel, in a package that registers it
+under the entry point group `mluops.operators`, or in a file given with `--plugin`. What this module does not name in
+`__all__` is private and may change in any release. Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from generators.contracts.model import Contract, Env, Parameter, Params, Rule, Shape, TensorSpec
+    from generators.contracts.operator import Array, Arrays, Operator
+    from schemas.criteria import Criterion
+    from schemas.errors import InputError
+
+__all__ = [
+    "Array",
+    "Arrays",
+    "Contract",
+    "Criterion",
+    "Env",
+    "InputError",
+    "Operator",
+    "Parameter",
+    "Params",
+    "Rule",
+    "Shape",
+    "TensorSpec",
+]
+
+_HOMES: Final = {
+    "Array": "generators.contracts.operator",
+    "Arrays": "generators.contracts.operator",
+    "Contract": "generators.contracts.model",
+    "Criterion": "schemas.criteria",
+    "Env": "generators.contracts.model",
+    "InputError": "schemas.errors",
+    "Operator": "generators.contracts.operator",
+    "Parameter": "generators.contracts.model",
+    "Params": "generators.contracts.model",
+    "Rule": "generators.contracts.model",
+    "Shape": "generators.contracts.model",
+    "TensorSpec": "generators.contracts.model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -32,6 +32,7 @@ COMMANDS: Final[dict[str, str]] = {
     "replay": "Run the failing cases of a finished run again.",
     "selftest": "Plant faults in right outputs and see that the judge catches them.",
     "implementations": "List the implementations that can be run and what they need.",
+    "docs": "Write a page per operator: tensors, parameters, rules, criteria, suites.",
     "doctor": "Check this machine: versions, memory, disk, optional parts.",
 }
 MODULES: Final = {"import": "import_"}  # commands whose module can't have their name

@@ -1,21 +1,17 @@
-"""docs/operators/<operator>.md out of the contracts and suites: `python -m mluops_cli.inspection.operator_pages`."""
+"""A page per operator, Markdown, out of its contract and suites: what `mluops docs` writes."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Final
 
 import jinja2
 
 from generators.contracts.model import Contract, Parameter, TensorSpec
 from generators.contracts.operator import Operator
-from generators.operator_registry import operators
 from generators.specs.expansion import expand
 from generators.specs.loader import load_spec, spec_files
-
-FOLDER: Final = Path(__file__).parents[2] / "docs" / "operators"
 
 _TEMPLATE: Final = """\
 # {{ contract.op }}
@@ -107,13 +103,6 @@ def operator_page(operator: Operator) -> str:
     )
 
 
-def pages() -> Iterator[tuple[Path, str]]:
-    """(file, text) of every operator of this package that has built-in specs."""
-    for name, operator in sorted(operators().items()):
-        if type(operator).__module__.startswith("generators.operators."):
-            yield FOLDER / f"{name}.md", operator_page(operator)
-
-
 def _suites(op: str) -> dict[str, tuple[int, int]]:
     """Number of cases, and of those expected to succeed, per suite."""
     counts: dict[str, tuple[int, int]] = {}
@@ -198,9 +187,3 @@ def _criteria(criteria: tuple[Any, ...]) -> str:
 
 def _remark(tensor: TensorSpec) -> str:
     return f"set to {tensor.fill} before the call" if tensor.fill is not None else ""
-
-
-if __name__ == "__main__":
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for path, page in pages():
-        path.write_text(page, encoding="utf-8")

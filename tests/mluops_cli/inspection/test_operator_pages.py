@@ -9,22 +9,22 @@ import pytest
 from generators.contracts.model import Contract, Env, Parameter, Rule, TensorSpec
 from generators.contracts.operator import Arrays, Operator
 from generators.operator_registry import operators
-from mluops_cli.inspection import operator_pages as contract_docs
+from mluops_cli.inspection.operator_pages import operator_page
 from schemas.criteria import Criterion
 from tests.conftest import PROJECT
 
-PAGES = dict(contract_docs.pages())
+FOLDER = PROJECT / "docs" / "operators"
+BUNDLED = sorted(path.stem for path in (PROJECT / "cases").glob("*.yaml"))
 _CRITERIA = (Criterion("diff1", 3e-3, "by hand"),)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_a_page_is_fresh(path: Path) -> None:
-    assert path.read_text(encoding="utf-8") == PAGES[path], "run: make docs"
+@pytest.mark.parametrize("op", BUNDLED)
+def test_a_page_is_fresh(op: str) -> None:
+    assert (FOLDER / f"{op}.md").read_text(encoding="utf-8") == operator_page(operators()[op]), "run: make docs"
 
 
 def test_every_operator_has_a_page_and_no_page_is_left_over() -> None:
-    specs = {path.stem for path in (PROJECT / "cases").glob("*.yaml")}
-    assert {path.stem for path in contract_docs.FOLDER.glob("*.md")} == specs == {path.stem for path in PAGES}
+    assert sorted(path.stem for path in FOLDER.glob("*.md")) == BUNDLED
 
 
 class Halve(Operator):
@@ -63,7 +63,7 @@ def test_a_page_says_what_the_contract_says(tmp_path: Path, monkeypatch: pytest.
     )
     monkeypatch.setattr(Halve, "cases", spec)
     monkeypatch.setitem(operators(), "halve", Halve())
-    lines = contract_docs.operator_page(Halve()).splitlines()
+    lines = operator_page(Halve()).splitlines()
     for line in (
         "# halve",
         "y is half of x.",
