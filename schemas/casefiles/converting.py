@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from schemas.atomic_files import Writer
 from schemas.casefiles.external_data import SideFile, side_file
 from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.tensors import TensorRecord
-from schemas.casefiles.writing import Layout, Plan, Writer, WrittenCase, write_layout
+from schemas.casefiles.writing import Layout, Plan, WrittenCase, write_layout
 from schemas.errors import InputError, MluopsError
 from schemas.protos import messages as proto
 from schemas.wire import value_fields as values

@@ -7,9 +7,7 @@ the inline limit, and as many of the largest others as a message of 2^31 - 1 byt
 
 from __future__ import annotations
 
-import os
-import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -17,9 +15,10 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.atomic_files import Writer, write_files
 from schemas.casefiles.tensors import span
 from schemas.dtypes import BY_ENUM, DType
-from schemas.errors import InputError, SourceLocation, UnavailableError
+from schemas.errors import InputError, SourceLocation
 from schemas.protos import messages as proto
 from schemas.prototext import writer as text
 from schemas.wire import codec as wire
@@ -31,7 +30,6 @@ _PAD_HEAD: Final = wire.encode_tag(3001, wire.LEN)
 _ROLES: Final = {"input": (6, "in"), "output": (7, "out")}  # field number of Node, letters of a side file's name
 
 Array = NDArray[Any] | None
-Writer = Callable[[BinaryIO], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +115,7 @@ def write_layout(path: Path, layout: Layout, more: Mapping[Path, Writer] | None 
     files = list((more or {}).items())
     files += [(path.with_name(name), _image_writer(each)) for name, each in layout.sides(path.stem).items()]
     files.append((path, lambda file: write(file, layout)))
-    try:
-        for folder in {file.parent for file, _ in files}:
-            folder.mkdir(parents=True, exist_ok=True)
-        written = _write_whole(files)
-    except OSError as error:
-        raise UnavailableError(f"{path}: can't write: {error.strerror or error}") from error
-    return WrittenCase(written, tuple(file for file, _ in files))
+    return WrittenCase(write_files(files), tuple(file for file, _ in files))
 
 
 def case_size(
@@ -263,37 +255,5 @@ def _write_text(file: BinaryIO, layout: Layout) -> None:
         file.write(b"}\n")
 
 
-# ---- files ----
-
-
 def _image_writer(stored: NDArray[Any]) -> Writer:
-    def write(file: BinaryIO) -> None:
-        file.write(stored.view(np.uint8).data)
-
-    return write
-
-
-def _write_whole(files: Sequence[tuple[Path, Writer]]) -> int:
-    """Write all files beside their places, then rename them in order; on any failure none of them is left behind.
-
-    Returns the bytes written.
-    """
-    token = secrets.token_hex(4)
-    parts = {path: path.with_name(f".{path.name}.{token}.part") for path, _ in files}
-    placed: list[Path] = []
-    total = 0
-    try:
-        for path, write in files:
-            with parts[path].open("xb") as file:
-                write(file)
-                total += file.tell()
-        for path, part in parts.items():
-            new = not path.exists()
-            os.replace(part, path)
-            if new:
-                placed.append(path)
-    except BaseException:
-        for leftover in (*parts.values(), *placed):
-            leftover.unlink(missing_ok=True)
-        raise
-    return total
+    return lambda file: file.write(stored.view(np.uint8).data)

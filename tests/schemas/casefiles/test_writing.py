@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -237,7 +238,7 @@ def test_files_appear_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Mo
     node = add_output(make_node(100), 100)
     arrays = [np.zeros(100, np.float32)]
     (tmp_path / "foreign.txt").write_text("mine")
-    replace, seen = writing.os.replace, []
+    replace, seen = os.replace, []
 
     def breaking(*args: Any) -> Any:
         seen.append(args)
@@ -250,7 +251,7 @@ def test_files_appear_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Mo
     elif moment == "side file":
         monkeypatch.setattr(writing, "_image_writer", lambda stored: lambda file: breaking(file.write(b"half")))
     else:
-        monkeypatch.setattr(writing.os, "replace", breaking)
+        monkeypatch.setattr(os, "replace", breaking)
     with pytest.raises(_BrokenError):
         write_case(tmp_path / "case.pb", node, arrays, arrays, inline_limit=0)
     assert [file.name for file in tmp_path.iterdir()] == ["foreign.txt"]
