@@ -24,6 +24,7 @@ from generators.casegen.node import (
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.contracts.binding import Bound, bind
 from generators.contracts.case import Case, TensorPlan
+from generators.contracts.faults import tensors_with
 from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Shape
 from generators.contracts.operator import Array, Arrays, Operator
 from generators.data.draw import draw, keyed_generator, lay_over
@@ -76,7 +77,7 @@ def generate(case: Case, out: Path, format: str, inline_limit: int, metrics: Met
         "files": files,
         "bytes": size,
         "expect": list(case.expect),
-        "faults": list(case.faults),
+        "faults": list(map(str, case.faults)),
         "tags": list(case.tags),
         "params": dict(case.params),
         "place": short_place(case.place),
@@ -136,7 +137,7 @@ def complete(
             "files": files,
             "bytes": size,
             "expect": list(bound.expect),
-            "faults": list(bound.faults),
+            "faults": list(map(str, bound.faults)),
             "tags": list(bound.tags),
             "params": dict(bound.params),
             "place": source.name,
@@ -177,7 +178,7 @@ def bind_known(file: CaseFile, name: str, manifest_meta: Mapping[str, Any] | Non
 
 def omitted_tensors(case: Case) -> frozenset[str]:
     """The tensors that a case's file holds no data of on purpose: too large ones, and null pointers."""
-    nulls = {fault.partition(":")[2] for fault in case.faults if fault.startswith("null_pointer:")}
+    nulls = tensors_with("null_pointer", case.faults)
     plans = (*case.inputs, *case.outputs)
     return frozenset(plan.name for plan in plans if plan.name in nulls or plan.descriptor.elements >= LARGE)
 

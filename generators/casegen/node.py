@@ -48,7 +48,7 @@ def build_node(case: Case, contract: Contract, baseline: bool, *, per_output: bo
         spec_digest=digest(case),
         version=__version__,
         place=short_place(case.place),
-        faults=case.faults,
+        faults=map(str, case.faults),
         tags=case.tags,
     )
     note_criteria(meta, {plan.name: case.criteria[plan.name] for plan in case.outputs})
@@ -135,7 +135,7 @@ def digest(case: Case) -> str:
         (plan.name, plan.dtype, plan.layout, plan.dims, plan.strides, recipe(plan))
         for plan in (*case.inputs, *case.outputs)
     ]
-    text = json.dumps([case.id, sorted(case.params.items()), plans, case.expect, case.faults, case.seed])
+    text = json.dumps([case.id, sorted(case.params.items()), plans, case.expect, [*map(str, case.faults)], case.seed])
     return xxhash.xxh3_64_hexdigest(text.encode())
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from generators.contracts.faults import Fault, tensors_with
 from generators.contracts.model import LARGE, Contract, Parameter
 from generators.contracts.operator import Array, Operator
 from generators.data.draw import draw_random_data
@@ -16,7 +17,7 @@ from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.requested_criteria import baseline_device, criteria_of
 from schemas.casefiles.tensors import TensorRecord
 from schemas.criteria import Criterion
-from schemas.errors import InputError, SourceLocation
+from schemas.errors import InputError, SourceLocation, located
 from schemas.status import SUCCESS
 from schemas.tensor_descriptor import Descriptor
 
@@ -42,7 +43,7 @@ class Bound:
     descriptors: Mapping[str, Descriptor | None]
     criteria: Mapping[str, tuple[Criterion, ...]]
     expect: tuple[str, ...] = (SUCCESS,)
-    faults: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
     tags: tuple[str, ...] = ()
     omitted: frozenset[str] = frozenset()
     seed: int = 1
@@ -112,8 +113,9 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
         raise InputError(file.numbering.text, place)
     inputs, outputs = _named(file, operator, place)
     records = dict(zip(_distinct([*inputs, *outputs]), (*inputs.values(), *outputs.values()), strict=True))
-    faults = tuple(meta.faults) if meta else ()
-    null_pointers = {fault.partition(":")[2] for fault in faults if fault.startswith("null_pointer:")}
+    with located(place):
+        faults = tuple(map(Fault.parse, meta.faults)) if meta else ()
+    null_descriptors = tensors_with("null_descriptor", faults)
     bound = Bound(
         file=file,
         operator=operator,
@@ -123,14 +125,14 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
         inputs=inputs,
         outputs=outputs,
         descriptors={
-            key: None if record.absent or f"null_descriptor:{key}" in faults else record.descriptor
+            key: None if record.absent or key in null_descriptors else record.descriptor
             for key, record in records.items()
         },
         criteria=_criteria(file, operator, outputs),
         expect=(tuple(meta.expect) if meta else ()) or (SUCCESS,),
         faults=faults,
         tags=tuple(meta.tags) if meta else (),
-        omitted=frozenset(meta.withheld if meta else ()) | null_pointers,
+        omitted=frozenset(meta.withheld if meta else ()) | tensors_with("null_pointer", faults),
         seed=meta.seed if meta and meta.HasField("seed") else 1,
     )
     _check(bound, place)

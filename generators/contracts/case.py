@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from generators.contracts.faults import Fault
 from generators.contracts.model import Shape
 from generators.data.draw import Values
 from schemas.criteria import Criterion
@@ -37,8 +38,8 @@ class TensorPlan:
 class Case:
     """One case of an operator.
 
-    expect lists the accepted statuses; faults names what an invalid case withholds, in the words of FAULTS in
-    generators/contracts/negative_cases.py; criteria holds an entry per output; place is the spec's file:line.
+    expect lists the accepted statuses; faults what the call of an invalid case omits; criteria holds an entry per
+    output; place is the spec's file:line.
     """
 
     op: str
@@ -49,7 +50,7 @@ class Case:
     outputs: tuple[TensorPlan, ...]
     criteria: Mapping[str, tuple[Criterion, ...]]
     expect: tuple[str, ...] = (SUCCESS,)
-    faults: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
     tags: tuple[str, ...] = ()
     seed: int = 1
     place: str = ""

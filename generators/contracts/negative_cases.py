@@ -11,20 +11,21 @@ from dataclasses import replace
 from typing import Any, Final
 
 from generators.contracts.case import Case, TensorPlan
+from generators.contracts.faults import (
+    NULL_HANDLE,
+    NULL_WORKSPACE_SIZE,
+    WORKSPACE_NULL,
+    WORKSPACE_SHORT,
+    null_descriptor,
+    null_pointer,
+    tensors_with,
+)  # fmt: skip
 from generators.contracts.model import LARGE, Contract, Env, Parameter, Shape, Violation
 from generators.data.distributions import Values, parse_values
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
 from schemas.status import BAD_PARAM
 
-FAULTS: Final[Mapping[str, str]] = {
-    "null_handle": "the handle is null",
-    "null_descriptor": "the descriptor of tensor T is null (null_descriptor:T)",
-    "null_pointer": "the data pointer of the non-empty tensor T is null (null_pointer:T)",
-    "null_workspace_size": "the pointer that takes the workspace size is null",
-    "workspace:null": "the workspace is null",
-    "workspace:short": "the workspace is smaller than asked for",
-}
 _WRONG_DTYPES: Final = ("half", "float", "double", "int32", "int64")
 _WRONG_LAYOUTS: Final = ("NCHW", "NHWC", "ARRAY")
 _LARGE_BESIDE: Final = 4 << 20  # bytes that the other tensors of a large-tensor case may take
@@ -32,12 +33,15 @@ _LARGE_BESIDE: Final = 4 << 20  # bytes that the other tensors of a large-tensor
 
 def broken(case: Case, contract: Contract) -> list[Violation]:
     """Everything that is wrong with a case: the contract's violations, then a violation per fault."""
-    absent = {fault.removeprefix("null_descriptor:") for fault in case.faults}
+    absent = tensors_with("null_descriptor", case.faults)
     descriptors = {plan.name: None if plan.name in absent else plan.descriptor for plan in _plans(case)}
-    faults = [fault for fault in case.faults if not fault.startswith("null_descriptor:")]
     return [
         *contract.violations(descriptors, case.params),
-        *(Violation(fault, (BAD_PARAM,), _fault_text(fault)) for fault in faults),
+        *(
+            Violation(str(fault), (BAD_PARAM,), fault.text)
+            for fault in case.faults
+            if fault.kind != "null_descriptor"  # violations tells of it
+        ),
     ]
 
 
@@ -71,14 +75,6 @@ def _plans(case: Case) -> tuple[TensorPlan, ...]:
 
 def _plain(dtype: str) -> Values:
     return parse_values({"uniform": [-1, 1]} if DTYPES[dtype].is_float else {"integers": [0, 1]}, {}, dtype)
-
-
-def _fault_text(fault: str) -> str:
-    word, _, tensor = fault.partition(":")
-    text = FAULTS.get(fault) or FAULTS.get(word)
-    if text is None:
-        raise InputError(f"unknown fault {fault!r}, expected one of {', '.join(FAULTS)}")
-    return text.replace("tensor T", tensor)
 
 
 def _env(base: Case, contract: Contract) -> Env:
@@ -249,12 +245,12 @@ def _smallest_large(base: Case, contract: Contract, tensor: str, name: str) -> i
 
 
 def _faults(base: Case, contract: Contract) -> Iterator[Case]:
-    yield _variant(base, "null_handle", {}, faults=("null_handle",))
+    yield _variant(base, "null_handle", {}, faults=(NULL_HANDLE,))
     for plan in _plans(base):
-        yield _variant(base, f"{plan.name}_null_descriptor", {}, faults=(f"null_descriptor:{plan.name}",))
+        yield _variant(base, f"{plan.name}_null_descriptor", {}, faults=(null_descriptor(plan.name),))
         if plan.descriptor.elements:
-            yield _variant(base, f"{plan.name}_null_pointer", {}, faults=(f"null_pointer:{plan.name}",))
+            yield _variant(base, f"{plan.name}_null_pointer", {}, faults=(null_pointer(plan.name),))
     if contract.workspace:
-        yield _variant(base, "null_workspace_size", {}, faults=("null_workspace_size",))
-        yield _variant(base, "workspace_null", {}, faults=("workspace:null",))
-        yield _variant(base, "workspace_short", {}, faults=("workspace:short",))
+        yield _variant(base, "null_workspace_size", {}, faults=(NULL_WORKSPACE_SIZE,))
+        yield _variant(base, "workspace_null", {}, faults=(WORKSPACE_NULL,))
+        yield _variant(base, "workspace_short", {}, faults=(WORKSPACE_SHORT,))

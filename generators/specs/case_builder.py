@@ -8,6 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from generators.contracts.case import Case, TensorPlan
+from generators.contracts.faults import (
+    NULL_HANDLE,
+    NULL_WORKSPACE_SIZE,
+    WORKSPACE_NULL,
+    WORKSPACE_SHORT,
+    Fault,
+    null_descriptor,
+    null_pointer,
+)  # fmt: skip
 from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Parameter, Shape, TensorSpec, misshapen
 from generators.contracts.negative_cases import check_invalid
 from generators.data.distributions import Values, check_values, names_in, parse_values
@@ -286,11 +295,11 @@ def _expect(raw: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(status_name(each) for each in (raw if isinstance(raw, list) else [raw])))
 
 
-def _faults(raw: Raw) -> tuple[str, ...]:
-    """The faults of an entry, in the words of generators.contracts.negative_cases.FAULTS."""
-    found = [word for word in ("null_handle", "null_workspace_size") if raw.get(word)]
-    found += [f"null_descriptor:{name}" for name in raw.get("null_descriptors", ())]
-    found += [f"null_pointer:{name}" for name in raw.get("null_pointers", ())]
+def _faults(raw: Raw) -> tuple[Fault, ...]:
+    """The invalid-call faults of an entry."""
+    found = [fault for fault in (NULL_HANDLE, NULL_WORKSPACE_SIZE) if raw.get(fault.kind)]
+    found += map(null_descriptor, raw.get("null_descriptors", ()))
+    found += map(null_pointer, raw.get("null_pointers", ()))
     if "workspace" in raw:
-        found.append(f"workspace:{raw['workspace'] or 'null'}")
+        found.append(WORKSPACE_SHORT if raw["workspace"] == "short" else WORKSPACE_NULL)
     return tuple(found)

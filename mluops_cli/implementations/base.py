@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from generators.contracts.faults import Fault
 from schemas.status import SUCCESS
 from schemas.tensor_descriptor import Descriptor
 
@@ -22,8 +23,8 @@ class Call:
 
     inputs are read-only arrays by tensor name, outputs arrays to be written in place; None stands for a null pointer
     or a tensor too large to allocate. descriptors hold every tensor, inputs before outputs (one called like an input as
-    x~2), None for a null descriptor. params are plain ints, floats and lists. faults are the words of FAULTS in
-    generators.contracts.negative_cases (null_handle ...). file is the case file it comes from, if from one.
+    x~2), None for a null descriptor. params are plain ints, floats and lists. faults tell what the
+    caller omits. file is the case file it comes from, if from one.
     """
 
     op: str
@@ -31,7 +32,7 @@ class Call:
     outputs: Mapping[str, Array | None]
     params: Mapping[str, Any]
     descriptors: Mapping[str, Descriptor | None]
-    faults: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
     file: Path | None = None
 
 

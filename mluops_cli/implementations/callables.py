@@ -11,6 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from generators.contracts.faults import (
+    NULL_HANDLE,
+    NULL_WORKSPACE_SIZE,
+    WORKSPACE_SHORT,
+    Fault,
+    tensors_with,
+)  # fmt: skip
 from generators.contracts.model import Violation
 from mluops_cli.implementations.base import Array, BadAnswer, Call, CannotShow, Outcome, OutOfBounds
 from mluops_cli.implementations.memory import CanaryBuffer, workspace
@@ -64,22 +71,22 @@ class CallableKernel:
     def _refuse_invisible(self, call: Call, broken: list[Violation]) -> None:
         """CannotShow where nothing that the callable is given shows what is wrong with the case."""
         if "descriptors" not in self.keywords:
-            if any(fault.startswith("null_descriptor") for fault in call.faults):
+            if tensors_with("null_descriptor", call.faults):
                 raise CannotShow("takes no keyword 'descriptors', so a null descriptor can't be shown")
             hidden = [each for each in broken if each.rule.endswith(_SHOWN_BY_DESCRIPTORS) or each.rule == "large"]
             if broken and hidden == broken:
                 raise CannotShow(f"takes no keyword 'descriptors', so this can't be shown: {hidden[0].text}")
-        if "null_handle" in call.faults and "handle" not in self.keywords:
+        if NULL_HANDLE in call.faults and "handle" not in self.keywords:
             raise CannotShow("takes no keyword 'handle', so a null handle can't be shown")
-        if any(fault.startswith("workspace:") for fault in call.faults) and self.workspace_size is None:
+        if any(fault.of_workspace for fault in call.faults) and self.workspace_size is None:
             raise CannotShow("has no workspace_size, so it can't be denied a workspace")
-        if "null_workspace_size" in call.faults and "size" not in self.size_keywords:
+        if NULL_WORKSPACE_SIZE in call.faults and "size" not in self.size_keywords:
             raise CannotShow("has no workspace_size that takes the keyword 'size', so a null one can't be shown")
 
     def _ask(self, call: Call) -> tuple[int | None, str]:
         """The bytes of workspace needed, and SUCCESS; or None and the status it was refused with."""
         assert self.workspace_size is not None
-        size = None if "null_workspace_size" in call.faults else np.zeros(1, np.uint64)
+        size = None if NULL_WORKSPACE_SIZE in call.faults else np.zeros(1, np.uint64)
         arguments, keywords = _arguments(call, self.size_keywords, size)
         answer = self.workspace_size(*arguments, **keywords)
         if "size" in self.size_keywords:
@@ -106,7 +113,7 @@ def _arguments(
     params = {name: list(value) if isinstance(value, list) else value for name, value in call.params.items()}
     named = {
         "descriptors": dict(call.descriptors),
-        "handle": None if "null_handle" in call.faults else _HANDLE,
+        "handle": None if NULL_HANDLE in call.faults else _HANDLE,
         "size": size,
     }
     return (call.op, _views(call.inputs), _views(call.outputs), params), {name: named[name] for name in keywords}
@@ -129,12 +136,12 @@ def _keywords(target: Callable[..., Any] | None, *wanted: str) -> tuple[str, ...
     return tuple(name for name in wanted if anything or name in named)
 
 
-def _workspace(needed: int, faults: tuple[str, ...]) -> CanaryBuffer | None:
-    if not any(fault.startswith("workspace:") for fault in faults):
+def _workspace(needed: int, faults: tuple[Fault, ...]) -> CanaryBuffer | None:
+    if not any(fault.of_workspace for fault in faults):
         return workspace(needed)
     if needed == 0:
         raise CannotShow("asks for a workspace of 0 bytes, so it can't be denied one")
-    return workspace(needed - 1) if "workspace:short" in faults else None
+    return workspace(needed - 1) if WORKSPACE_SHORT in faults else None
 
 
 def _answer(answer: Any, op: str) -> tuple[str, dict[str, int]]:

@@ -11,6 +11,13 @@ import sys
 from contextlib import ExitStack
 from typing import Any
 
+from generators.contracts.faults import (
+    NULL_HANDLE,
+    NULL_WORKSPACE_SIZE,
+    WORKSPACE_NULL,
+    WORKSPACE_SHORT,
+    null_pointer,
+)  # fmt: skip
 from mluops_cli.implementations.base import Array, Call, CannotShow, Implementation, Outcome, OutOfBounds
 from mluops_cli.implementations.capi.library import Library
 from mluops_cli.implementations.capi.runtime import Pointer, Runtime, StatusError, load_library
@@ -85,7 +92,7 @@ class _Session:
         self.arguments: dict[str, Any] = {
             name: ctypes.c_int(value) for name, value in call.params.items() if isinstance(value, int)
         }
-        self.arguments["handle"] = None if "null_handle" in call.faults else library.handle
+        self.arguments["handle"] = None if NULL_HANDLE in call.faults else library.handle
 
     def run(self) -> Outcome:
         """All of it; CannotShow, OutOfBounds, StatusError."""
@@ -95,7 +102,7 @@ class _Session:
         for name, array in self.call.outputs.items():
             self.arguments[name] = self._output(name, array)
         needed = self._workspace()
-        if "null_workspace_size" in self.call.faults:
+        if NULL_WORKSPACE_SIZE in self.call.faults:
             return Outcome()  # it was taken
         with self.runtime.timed() as taken:
             self._invoke(self.function.name, self.function.arguments)
@@ -145,7 +152,7 @@ class _Session:
 
     def _stand_in(self, name: str) -> Pointer | None:
         """For a tensor without data: null where that is the fault, else an address (it is too large to exist)."""
-        if f"null_pointer:{name}" in self.call.faults:
+        if null_pointer(name) in self.call.faults:
             return None
         return self.stack.enter_context(self.runtime.memory(1))
 
@@ -156,15 +163,15 @@ class _Session:
         name, words = self.function.size
         faults = self.call.faults
         size, needed = ctypes.c_size_t(), None
-        self.arguments["size"] = None if "null_workspace_size" in faults else ctypes.byref(size)
+        self.arguments["size"] = None if NULL_WORKSPACE_SIZE in faults else ctypes.byref(size)
         if self._whole():
             self._invoke(name, words)
             needed = size.value
-        if any(fault.startswith("workspace:") for fault in faults) and not needed:
+        if any(fault.of_workspace for fault in faults) and not needed:
             raise CannotShow("capi: the library asks for no workspace, so it can't be denied one")
-        given = _SPARE_WORKSPACE if needed is None else needed - ("workspace:short" in faults)
+        given = _SPARE_WORKSPACE if needed is None else needed - (WORKSPACE_SHORT in faults)
         self.arguments["workspace_size"] = ctypes.c_size_t(given)
-        if "workspace:null" in faults:
+        if WORKSPACE_NULL in faults:
             self.arguments["workspace"] = None
         elif needed is None:
             self.arguments["workspace"] = self.stack.enter_context(self.runtime.memory(given))
@@ -174,8 +181,8 @@ class _Session:
 
     def _whole(self) -> bool:
         """Whether the call is right but for its workspace: only then the size of one can be asked for."""
-        missing = ("null_handle", "null_descriptor:", "null_pointer:")
-        return not (any(fault.startswith(missing) for fault in self.call.faults) or violations(self.call))
+        others = [fault for fault in self.call.faults if not (fault.of_workspace or fault == NULL_WORKSPACE_SIZE)]
+        return not (others or violations(self.call))
 
     def _fetch(self) -> None:
         """Outputs back to the host; OutOfBounds where something else was written to."""

@@ -10,6 +10,7 @@ import shlex
 import shutil
 from typing import ClassVar, Final
 
+from generators.contracts.faults import NULL_HANDLE, NULL_WORKSPACE_SIZE, WORKSPACE_NULL, WORKSPACE_SHORT
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds
 from mluops_cli.implementations.exec import files, folder
 from mluops_cli.implementations.exec.input_hashes import Given
@@ -18,7 +19,8 @@ from mluops_cli.processes.scratch_dir import scratch_directory, sweep
 from schemas.errors import InputError, UnavailableError
 from schemas.status import SUCCESS
 
-_HIDDEN: Final = ("null_handle", "null_workspace_size", "workspace:")  # faults that no program can be shown
+# Faults that no program can be shown.
+_HIDDEN: Final = (NULL_HANDLE, NULL_WORKSPACE_SIZE, WORKSPACE_NULL, WORKSPACE_SHORT)
 
 
 class Exec(Implementation):
@@ -49,7 +51,7 @@ class Exec(Implementation):
 
         OutOfBounds where it wrote to what it was to read, or more than an output; BadAnswer for what it tells.
         """
-        hidden = next((fault for fault in call.faults if fault.startswith(_HIDDEN)), None)
+        hidden = next((fault for fault in call.faults if fault in _HIDDEN), None)
         if hidden is not None:
             raise CannotShow(f"exec: a program can't be shown the fault {hidden}")
         with scratch_directory() as room:

@@ -16,6 +16,7 @@ from generators.casegen.node import set_criteria
 from generators.casegen.size_estimate import planned_size
 from generators.contracts.binding import bind
 from generators.contracts.case import Case, TensorPlan
+from generators.contracts.faults import null_pointer
 from generators.contracts.model import UNKNOWN, Contract, Parameter, TensorSpec
 from generators.contracts.operator import Arrays, Operator
 from generators.data.draw import Values
@@ -97,7 +98,7 @@ def test_data_depends_on_seed_case_and_tensor_alone() -> None:
 
 def test_an_invalid_case_has_inputs_and_no_baseline(tmp_path: Path) -> None:
     case = replace(
-        HAND, expect=("BAD_PARAM", "NOT_SUPPORTED"), faults=("null_pointer:y",), params={**HAND.params, "psa_type": 2}
+        HAND, expect=("BAD_PARAM", "NOT_SUPPORTED"), faults=(null_pointer("y"),), params={**HAND.params, "psa_type": 2}
     )
     generate(case, tmp_path, "pb", LIMIT)
     node = parsed(tmp_path / "psamask_forward/demo/hand.pb")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from generators.contracts.faults import Fault
 from mluops_cli.implementations.base import Call
 from schemas.tensor_descriptor import Descriptor
 
@@ -15,14 +16,15 @@ _NAMES = {"float32": "float", "int32": "int32", "float16": "half", "float64": "d
 def make_call(
     op: str, inputs: dict[str, Any], outputs: dict[str, Any], params: dict[str, Any], layout: str, **more: Any
 ) -> Call:
-    """A call with dense descriptors; tensors of four dims have the given layout."""
+    """A call with dense descriptors; tensors of four dims have the given layout. faults in their text form."""
     for array in inputs.values():
         array.flags.writeable = False
     described = {
         name: Descriptor(layout if array.ndim == 4 else "ARRAY", _NAMES[array.dtype.name], array.shape)
         for name, array in {**inputs, **outputs}.items()
     }
-    return Call(op, inputs, outputs, params, {**described, **more.pop("descriptors", {})}, **more)
+    faults = tuple(map(Fault.parse, more.pop("faults", ())))
+    return Call(op, inputs, outputs, params, {**described, **more.pop("descriptors", {})}, faults, **more)
 
 
 def psamask(psa_type: int = 0, **more: Any) -> Call:

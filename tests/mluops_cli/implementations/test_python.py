@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from generators.contracts.faults import Fault
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Outcome, OutOfBounds
 from mluops_cli.implementations.callables import CallableKernel
 from mluops_cli.implementations.python import Python
@@ -31,7 +32,7 @@ def make_call(op: str = "alien_op", faults: tuple[str, ...] = (), **changes: Any
         "outputs": {"y": y},
         "params": {"k": 3, "pad": [1, 2]},
         "descriptors": described,
-        "faults": faults,
+        "faults": tuple(map(Fault.parse, faults)),
     }
     return Call(**(values | changes))
 
@@ -44,7 +45,7 @@ def psamask_call(faults: tuple[str, ...] = (), **descriptors: Any) -> Call:
         "y": Descriptor("NHWC", "float", (1, 2, 3, 6)),
     }
     params = {"psa_type": 0, "h_mask": 3, "w_mask": 3}
-    return Call("psamask_forward", {"x": x}, {"y": y}, params, described | descriptors, faults)
+    return Call("psamask_forward", {"x": x}, {"y": y}, params, described | descriptors, tuple(map(Fault.parse, faults)))
 
 
 def test_a_plain_function_gets_the_four() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from generators.contracts.faults import Fault
 from mluops_cli.implementations import registry
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome
 from mluops_cli.main import cli
@@ -143,7 +144,12 @@ def psamask(faults: tuple[str, ...] = (), h_mask: int = 3, W: int = 2) -> Call:
         "y": Descriptor("NHWC", "float", (1, 1, W, 2)),
     }
     return Call(
-        "psamask_forward", {"x": x}, {"y": y}, {"psa_type": 0, "h_mask": 1, "w_mask": h_mask}, described, faults
+        "psamask_forward",
+        {"x": x},
+        {"y": y},
+        {"psa_type": 0, "h_mask": 1, "w_mask": h_mask},
+        described,
+        tuple(map(Fault.parse, faults)),
     )
 
 

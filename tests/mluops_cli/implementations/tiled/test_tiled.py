@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from generators.contracts.faults import Fault
 from mluops_cli.implementations.base import Call, CannotShow
 from mluops_cli.implementations.registry import implementation_named
 from mluops_cli.implementations.tiled import Tiled, machine_of
@@ -38,7 +39,7 @@ def im2col(workspace_fault: tuple[str, ...] = ()) -> Call:
     }
     params = {"kernel_h": 2, "kernel_w": 2, "pad_h": 1, "pad_w": 1}
     outputs = {"data_col": np.full((4, 2), 77, np.float32)}
-    return Call("masked_im2col_forward", inputs, outputs, params, descriptors, workspace_fault)
+    return Call("masked_im2col_forward", inputs, outputs, params, descriptors, tuple(map(Fault.parse, workspace_fault)))
 
 
 def test_all_seven_operators() -> None:
