@@ -10,7 +10,11 @@ GPU_PYTHON ?= python3
 GPU_MLUOPS := env PYTHONPATH=".:$$PYTHONPATH" $(GPU_PYTHON) -m mluops_cli
 GPU_OUT    := out/gpu
 
-.PHONY: help install demo test test-torch test-cluster gpu-check test-slow check format bench docs faults proto schemas browser wheel clean
+WHEEL  := .venv-wheel
+PYTHONS := 3.10 3.12 3.13
+
+.PHONY: help install demo test test-torch test-cluster test-wheel test-pythons gpu-check test-slow coverage check format \
+	bench docs faults proto schemas fingerprints browser wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -61,6 +65,25 @@ $(CLUSTER)/.installed: pyproject.toml
 	$(CLUSTER)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,cluster]'
 	touch $@
 
+test-wheel:  ## the tests against the built wheel, in .venv-wheel, away from the checkout's source
+	rm -rf $(WHEEL) out/wheel && mkdir -p out/wheel
+	$(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check build
+	$(WHEEL)/bin/python -m build --wheel --outdir out/wheel .
+	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(CURDIR)/out/wheel/*.whl)[dev]"
+	cp -r $(filter-out schemas generators cases mluops_cli out dist,$(wildcard *)) out/wheel/
+	cd out/wheel && $(CURDIR)/$(WHEEL)/bin/pytest -q -n 2 -m "not slow and not checkout"
+
+test-pythons:  ## the tests with the other Python versions of the classifiers, as far as they are on the machine
+	@for version in $(PYTHONS); do \
+	  python=$$(PYENV_VERSION=$$version python$$version -c 'import sys; print(sys.executable)' 2>/dev/null) || \
+	    { echo "Python $$version is not on this machine"; continue; }; \
+	  $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version || exit 1; \
+	done
+
+coverage: install  ## lines and branches that the tests reach, worker processes included
+	$(BIN)/pytest -q -n 2 -m "not slow" --cov --cov-report=term
+
 test-slow: install  ## the heavy checks: protobuf versions, large tensors, network scale
 	$(BIN)/pytest -q -m slow
 
@@ -83,6 +106,9 @@ schemas: install  ## rebuild the JSON Schemas from the models
 	$(BIN)/python -m tools.spec_schema
 	$(BIN)/python -m tools.result_schemas
 
+fingerprints: install  ## tests/fingerprints.json: what the bundled cases hold
+	$(BIN)/python -m tools.fingerprints
+
 faults: install  ## docs/faults.md: which case catches which faulty implementation
 	$(BIN)/python -m tests.faulty.catalogue
 
@@ -90,4 +116,4 @@ wheel: install  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist .
 
 clean:  ## remove what make made: the environment, demo output, caches
-	rm -rf $(VENV) $(CLUSTER) $(TORCH) out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CLUSTER) $(TORCH) $(WHEEL) $(PYTHONS:%=.venv-%) out dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import psutil
 
-from mluops_cli.core.peaks import cores, processor
+from mluops_cli.core.machine import cores
+from mluops_cli.core.peaks import processor
 
 _PACKAGES: Final = ("numpy", "protobuf", "torch")
 
