@@ -5,12 +5,13 @@ PyTorch's rows need it: `.venv-torch/bin/python -m benchmarks references`, after
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
 from benchmarks.measure import Row, peak, ratio
-from generators.casegen.generate import case_bytes, draw_inputs
+from generators.casegen.case_data import case_bytes, draw_inputs
 from generators.contracts.case import Case
 from generators.contracts.model import Env
 from generators.contracts.operator import Arrays, Operator
@@ -26,9 +27,7 @@ def rows() -> Iterator[Row]:
     yield _rulebook_memory()
     if Torch.unavailable():
         return
-    import torch
-
-    torch.set_num_threads(1)
+    importlib.import_module("torch").set_num_threads(1)  # may not be installed
     compositions = Torch().kernels
     for op, operator in operators().items():
         if op in compositions:
@@ -37,8 +36,7 @@ def rows() -> Iterator[Row]:
 
 def _against_torch(operator: Operator, composition: Any) -> Row:
     """The reference kernel against the composition alone: tensors are handed over, and checked, before."""
-    import torch
-
+    torch = importlib.import_module("torch")
     case = max(expand_operator(operator.contract.op, {"network"}), key=case_bytes)
     inputs, env = _drawn(case, operator)
     shapes = {plan.name: plan.dims for plan in case.outputs}

@@ -10,7 +10,9 @@ from typing import Final
 import numpy as np
 
 from benchmarks.measure import Row, seconds
-from generators.casegen.generate import case_bytes, generate
+from generators.casegen.case_data import case_bytes
+from generators.casegen.generate import generate
+from generators.casegen.write_options import WriteOptions
 from generators.specs.expansion import expand_operator
 from mluops_cli.core.run_settings import Judging
 from mluops_cli.execution.case.case_run import prepare
@@ -18,7 +20,6 @@ from mluops_cli.execution.case.fault_trials import selftest_case
 from mluops_cli.execution.case.judgement import judge, outputs_under_test
 from schemas.casefiles.reading import read_case
 
-_INLINE: Final = 64 << 20
 _OPS: Final = ("roi_crop_forward", "voxel_pooling_forward")
 
 
@@ -27,7 +28,7 @@ def rows() -> Iterator[Row]:
     for op in _OPS:
         with tempfile.TemporaryDirectory() as folder:
             case = max(expand_operator(op, {"network"}), key=case_bytes)
-            generate(case, Path(folder), "pb", _INLINE)
+            generate(case, WriteOptions(Path(folder)))
             (path,) = Path(folder).rglob("*.pb")
             yield _row(case.id, path)
 

@@ -6,8 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from generators.casegen.generate import FORMATS, omitted_tensors, tensor_bytes
+from generators.casegen.case_data import omitted_tensors, tensor_bytes
 from generators.casegen.node import NO_HASH, build_node, recipe, sign
+from generators.casegen.write_options import WriteOptions
 from generators.contracts.case import Case, TensorPlan
 from generators.contracts.operator import Array
 from generators.data.distributions import ROWS
@@ -24,7 +25,7 @@ _SAMPLE: Final = 4096  # elements whose entries are measured
 _FRAME: Final = 64  # bytes of tags, lengths and padding around a tensor's values, at most about
 
 
-def planned_size(case: Case, format: str, inline_limit: int) -> int:
+def planned_size(case: Case, options: WriteOptions) -> int:
     """Bytes of the case's files.
 
     Exact to a few dozen bytes per tensor where values lie in the file as in memory (float, side files). Entries whose
@@ -39,12 +40,14 @@ def planned_size(case: Case, format: str, inline_limit: int) -> int:
     if baseline:
         node.theory_io_size = node.theory_compute_ops = 1.0
     sign(node, {plan.name: (recipe(plan), NO_HASH) for plan in stored}, sorted(omitted))
-    total: int = sum(len(proto.serialize(node)) * (1 if suffix == ".pb" else 3) for suffix in FORMATS[format])
+    total: int = sum(len(proto.serialize(node)) * (1 if suffix == ".pb" else 3) for suffix in options.suffixes)
     aside = {
-        plan.name for plan in stored if tensor_bytes(plan) > inline_limit or not values.inlinable(DTYPES[plan.dtype])
+        plan.name
+        for plan in stored
+        if tensor_bytes(plan) > options.inline_limit or not values.inlinable(DTYPES[plan.dtype])
     }
     total += sum(tensor_bytes(plan) for plan in stored if plan.name in aside)
-    for suffix in FORMATS[format]:
+    for suffix in options.suffixes:
         total += _inline_bytes(case, [plan for plan in stored if plan.name not in aside], suffix)
     return total
 

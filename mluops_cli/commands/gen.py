@@ -8,38 +8,67 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
-from mluops_cli.commands.options import ByteSize, Names, generation_option, make_folder, plugin_option
+from mluops_cli.commands.options import (
+    ByteSize,
+    Names,
+    generation_option,
+    keywords_option,
+    make_folder,
+    number_of,
+    plugin_option,
+)
 from mluops_cli.commands.terminal_tables import format_bytes, table_lines
+from mluops_cli.core.filters import parse_keywords
 from mluops_cli.core.machine import cores
 from mluops_cli.implementations.plugins import load_plugins
 
 if TYPE_CHECKING:
     from generators.casegen.thresholds import Metrics
     from generators.casegen.worker_pool import Result, Task
+    from generators.casegen.write_options import WriteOptions
+    from mluops_cli.core.filters import Matcher
 
 NOTHING_SELECTED: Final = 5
 WRONG_INPUT: Final = 2
 _HEARTBEAT: Final = 10.0  # seconds between lines where there is no terminal
 _BESIDE: Final = 64 << 20  # bytes a worker takes besides a case's tensors
-_PEAK: Final = 2.5  # memory of a case in work, in bytes of its tensors
+_PEAK: Final = 2.5  # memory of a case that is being made, in bytes of its tensors
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a gen is to make: a task per case, the bytes of its files by case id, and what is wrong with the others."""
+
+    tasks: list[Task] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
 
 
 @click.command(epilog="Example: mluops gen psamask_forward --suite boundary,invalid --out cases")
 @click.argument("ops", metavar="[OP]...", nargs=-1)
 @click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
+@keywords_option
 @click.option(
     "--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Only the specs in this file or folder."
 )
 @click.option(
     "--out", default="mluops-cases", show_default=True, type=click.Path(path_type=Path), help="Folder for it."
 )
-@click.option("--format", "format_", default="pb", show_default=True, type=click.Choice(["pb", "prototxt", "both"]))
+@click.option(
+    "--format",
+    "format_",
+    default="pb",
+    show_default=True,
+    type=click.Choice(["pb", "prototxt", "both"]),
+    help="Binary files, text files, or each case as both.",
+)
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**64 - 1), help="Of all random data.")
 @click.option("-j", "--jobs", default=cores, show_default="cores", type=click.IntRange(1), help="Worker processes.")
 @click.option(
@@ -68,17 +97,12 @@ _PEAK: Final = 2.5  # memory of a case in work, in bytes of its tensors
 def command(
     ops: tuple[str, ...],
     suites: frozenset[str],
+    keywords: str | None,
     specs: tuple[Path, ...],
-    out: Path,
-    format_: str,
-    seed: int,
-    jobs: int,
-    inline_limit: int,
     sources: tuple[Path, ...],
-    dynamic: bool,
     dry_run: bool,
-    enum_numbering: str,
     plugins: tuple[Path, ...],
+    **given: Any,
 ) -> int:
     """Generate case files with baselines, of all operators or of the named ones.
 
@@ -86,92 +110,88 @@ def command(
     """
     if sources and (ops or specs or suites):
         raise click.UsageError("--from takes files as they are: it goes without OP, --suite and --spec")
-    problems: list[str] = []
-    if sources:
-        tasks, sizes, problems = _completions(sources, out, format_, inline_limit, enum_numbering, _metrics(dynamic))
-    else:
-        tasks, sizes = _generations(ops, suites, specs, seed, out, format_, inline_limit, _metrics(dynamic))
-    for problem in problems:
+    options = _options(given)
+    matches = parse_keywords(keywords) if keywords is not None else lambda case: True
+    plan = _completions(sources, matches, options) if sources else _generations(ops, suites, specs, matches, options)
+    for problem in plan.problems:
         click.echo(problem, err=True)
-    if not tasks:
+    code = WRONG_INPUT if plan.problems else 0
+    if not plan.tasks:
         click.echo("nothing selected", err=True)
-        return WRONG_INPUT if problems else NOTHING_SELECTED
+        return code or NOTHING_SELECTED
     if dry_run:
-        _print_plan(sizes)
-        return WRONG_INPUT if problems else 0
-    _check_space(out, sizes)
-    code = _write(tasks, out, jobs, plugins)
-    return max(code, WRONG_INPUT if problems else 0)
+        _print_plan(plan.sizes)
+        return code
+    _check_space(options.out, plan.sizes)
+    return max(code, _write(plan.tasks, options, plugins))
+
+
+def _options(given: dict[str, Any]) -> WriteOptions:
+    from generators.casegen.write_options import WriteOptions
+
+    return WriteOptions(
+        out=given["out"],
+        format=given["format_"],
+        inline_limit=given["inline_limit"],
+        seed=given["seed"],
+        jobs=given["jobs"],
+        dynamic_thresholds=given["dynamic"],
+        enum_numbering=given["enum_numbering"],
+    )
 
 
 def _generations(
-    ops: Sequence[str],
-    suites: frozenset[str],
-    specs: Sequence[Path],
-    seed: int,
-    out: Path,
-    format_: str,
-    inline_limit: int,
-    metrics: Metrics | None,
-) -> tuple[list[Task], dict[str, int]]:
-    """A task per selected case, and the bytes of its files."""
-    from generators.casegen.generate import case_bytes, generate
+    ops: Sequence[str], suites: frozenset[str], specs: Sequence[Path], matches: Matcher, options: WriteOptions
+) -> Plan:
+    """The selected cases of the specs."""
+    from generators.casegen.case_data import case_bytes
+    from generators.casegen.generate import generate
     from generators.casegen.size_estimate import planned_size
     from generators.casegen.worker_pool import Task
     from generators.specs.selection import select_cases
 
-    cases = select_cases(ops, suites, specs, seed)
-    tasks = [
-        Task(case.id, _peak(case_bytes(case)), partial(generate, case, out, format_, inline_limit, metrics))
-        for case in cases
-    ]
-    return tasks, {case.id: planned_size(case, format_, inline_limit) for case in cases}
+    metrics = _metrics(options)
+    plan = Plan()
+    for case in select_cases(ops, suites, specs, options.seed):
+        if matches(case.id):
+            plan.tasks.append(Task(case.id, _peak(case_bytes(case)), partial(generate, case, options, metrics)))
+            plan.sizes[case.id] = planned_size(case, options)
+    return plan
 
 
-def _completions(
-    sources: Sequence[Path], out: Path, format_: str, inline_limit: int, enum_numbering: str, metrics: Metrics | None
-) -> tuple[list[Task], dict[str, int], list[str]]:
-    """A task per existing file that can be completed, the bytes of its tensors, and what is wrong with the others."""
-    from generators.casegen.generate import bind_known, complete
+def _completions(sources: Sequence[Path], matches: Matcher, options: WriteOptions) -> Plan:
+    """The existing files that can be completed, with the bytes of their tensors, and what is wrong with the others."""
+    from generators.casegen.completion import bind_known, complete
     from generators.casegen.worker_pool import Task
     from generators.contracts.binding import stored_bytes
     from mluops_cli.core.discovery import plan_cases
     from schemas.casefiles.reading import read_case
     from schemas.errors import MluopsError
 
-    tasks: list[Task] = []
-    sizes: dict[str, int] = {}
-    problems: list[str] = []
-    for planned in plan_cases(sources, enum_numbering=enum_numbering):
-        name = planned.id.split("/", 2)[2]
+    metrics = _metrics(options)
+    plan = Plan()
+    for planned in plan_cases(sources, enum_numbering=options.enum_numbering):
+        if not matches(planned.id):
+            continue
+        path, name = Path(planned.file), planned.id.split("/", 2)[2]
         try:
-            with read_case(Path(planned.file), enum_numbering) as file:
+            with read_case(path, options.enum_numbering) as file:
                 bound = bind_known(file, name, planned.manifest_meta)
                 size = stored_bytes(bound)
-                if bound.id in sizes:
+                if bound.id in plan.sizes:
                     raise MluopsError(f"{planned.file}: another file has the case id {bound.id} too")
         except MluopsError as error:
-            problems.append(str(error))
+            plan.problems.append(str(error))
             continue
-        make = partial(
-            complete,
-            Path(planned.file),
-            name,
-            planned.manifest_meta,
-            out,
-            format_,
-            inline_limit,
-            enum_numbering,
-            metrics,
-        )
-        tasks.append(Task(bound.id, _peak(size), make))
-        sizes[bound.id] = size
-    return tasks, sizes, problems
+        make = partial(complete, path, name, planned.manifest_meta, options, metrics)
+        plan.tasks.append(Task(bound.id, _peak(size), make))
+        plan.sizes[bound.id] = size
+    return plan
 
 
-def _metrics(dynamic: bool) -> Metrics | None:
+def _metrics(options: WriteOptions) -> Metrics | None:
     """What measures an output where thresholds are to be dynamic."""
-    if not dynamic:
+    if not options.dynamic_thresholds:
         return None
     from mluops_cli.judging.metrics import metrics
 
@@ -198,7 +218,7 @@ def _print_plan(sizes: dict[str, int]) -> None:
 
 
 def _check_space(out: Path, sizes: dict[str, int]) -> None:
-    """UnavailableError where the disk can't take the files; those that they replace count as room."""
+    """UnavailableError where the disk can't take the files; the space of those that they replace counts as free."""
     from generators.casegen.manifest import case_files
     from schemas.errors import UnavailableError
 
@@ -207,27 +227,28 @@ def _check_space(out: Path, sizes: dict[str, int]) -> None:
     needed = sum(sizes.values())
     if needed > free:
         replaced = sum(path.stat().st_size for _, path in case_files(out, sizes))
-        # A file is replaced only once the new one is whole, so the largest case needs its room twice.
+        # A file is replaced only once the new one is whole, so both of the largest case are there for a moment.
         needed += max(sizes.values()) - replaced
     if needed > free:
         raise UnavailableError(f"{out}: needs {format_bytes(needed)}, the disk has {format_bytes(free)} free")
 
 
-def _write(tasks: Sequence[Task], out: Path, jobs: int, plugins: Sequence[Path]) -> int:
+def _write(tasks: Sequence[Task], options: WriteOptions, plugins: Sequence[Path]) -> int:
     """Make all cases, then the manifest, also of what is done when something stops it; the exit code."""
     from generators.casegen.manifest import refuse_foreign, remove_stale, update_manifest
     from generators.casegen.worker_pool import run_tasks
     from schemas.errors import MluopsError, UnavailableError
 
+    out = options.out
     make_folder(out)
     refuse_foreign(out, [task.id for task in tasks])  # before anything is written
     done: dict[str, dict[str, Any]] = {}
     code = 0
     try:
-        with closing(run_tasks(tasks, jobs, partial(load_plugins, tuple(plugins)))) as results:
+        with closing(run_tasks(tasks, options.jobs, partial(load_plugins, tuple(plugins)))) as results:
             for case_id, result in _shown(results, len(tasks)):
                 if isinstance(result, UnavailableError):
-                    raise result  # a full disk is not the case's fault: the next one would fare no better
+                    raise result  # a full disk is not the case's fault: the next one would fail too
                 if isinstance(result, MluopsError):
                     click.echo(str(result), err=True)
                     code = max(code, result.exit_code)
@@ -240,8 +261,10 @@ def _write(tasks: Sequence[Task], out: Path, jobs: int, plugins: Sequence[Path])
             update_manifest(out, done)
             stale = remove_stale(out, done)
             if stale:
-                click.echo(f"{len(stale)} files of earlier cases of these names removed, such as {stale[0]}", err=True)
-    click.echo(f"{len(done)} cases, {format_bytes(sum(entry['bytes'] for entry in done.values()))} in {out}")
+                count = number_of(len(stale), "file")
+                click.echo(f"{count} of earlier cases of these names removed, such as {stale[0]}", err=True)
+    written = format_bytes(sum(entry["bytes"] for entry in done.values()))
+    click.echo(f"{number_of(len(done), 'case')}, {written} in {out}")
     return code
 
 
@@ -261,5 +284,5 @@ def _shown(results: Iterable[Result], total: int) -> Iterator[Result]:
     for number, result in enumerate(results, start=1):
         if time.monotonic() - last >= _HEARTBEAT:
             last = time.monotonic()
-            click.echo(f"gen: {number} of {total} cases", err=True)
+            click.echo(f"gen: {number} of {number_of(total, 'case')}", err=True)
         yield result

@@ -19,7 +19,7 @@ def command(ops: tuple[str, ...], plugins: tuple[Path, ...]) -> None:
 
     Everything is counted from the specs; no data is made.
     """
-    from generators.casegen.generate import case_bytes
+    from generators.casegen.case_data import case_bytes
     from generators.operator_registry import operator_named, operators
     from generators.specs.expansion import expand_operator
 

@@ -61,6 +61,11 @@ class Seconds(click.FloatRange):
         return seconds
 
 
+def number_of(count: int, word: str) -> str:
+    """A count and its word, such as `1 case` and `2 cases`."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
 def make_folder(out: Path) -> None:
     """The folder that a command writes to; InputError where it can't be made."""
     try:
@@ -84,6 +89,13 @@ def plugin_option(command: Callable[..., Any]) -> Callable[..., Any]:
         is_eager=True,
         callback=_load,
         help="A Python file with OPERATORS and IMPLEMENTATIONS to add.",
+    )(command)
+
+
+def keywords_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """-k EXPR: an expression over case ids (core.filters.parse_keywords); the command gets it as `keywords`."""
+    return click.option(
+        "-k", "keywords", metavar="EXPR", help="Only cases whose id matches: parts, and, or, not, ( )."
     )(command)
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from mluops_cli.execution.case.fault_trials import Tested
 
 _SMALL: Final = frozenset({"boundary", "general", "nan_inf", "zero_element", "invalid", "demo"})
-_INLINE: Final = 64 << 20
 
 
 @click.command(epilog="Example: mluops selftest out/cases -k 'psamask and boundary'")
@@ -78,11 +77,12 @@ def _case_files(paths: Sequence[Path], suites: frozenset[str]) -> Iterator[Seque
         yield paths
         return
     from generators.casegen.generate import generate
+    from generators.casegen.write_options import WriteOptions
     from generators.specs.selection import select_cases
 
     with tempfile.TemporaryDirectory(prefix="mluops-selftest-") as folder:
         for case in select_cases((), suites or _SMALL, (), 1):
-            generate(case, Path(folder), "pb", _INLINE)
+            generate(case, WriteOptions(Path(folder)))
         yield [Path(folder)]
 
 

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from generators.casegen.generate import generate
+from generators.casegen.write_options import WriteOptions
 from generators.specs.expansion import expand_operator
 from mluops_cli.core.run_settings import WorkerSettings
 from mluops_cli.execution.case.case_run import run_case
@@ -81,7 +82,7 @@ def page() -> str:
     for op in MODULES:
         with tempfile.TemporaryDirectory() as folder:
             for case in expand_operator(op, set(SUITES)):
-                generate(case, Path(folder), "pb", 64 << 20)
+                generate(case, WriteOptions(Path(folder)))
             lines += _section(op, sorted(Path(folder).rglob("*.pb")))
     return "\n".join(lines).rstrip() + "\n"
 

@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 import xxhash
 
-from generators.casegen.generate import complete, draw_inputs, generate
+from generators.casegen.case_data import draw_inputs
+from generators.casegen.completion import complete
+from generators.casegen.generate import generate
 from generators.casegen.node import set_criteria
 from generators.casegen.size_estimate import planned_size
+from generators.casegen.write_options import WriteOptions
 from generators.contracts.binding import bind
 from generators.contracts.case import Case, TensorPlan
 from generators.contracts.faults import null_pointer
@@ -50,7 +53,7 @@ def test_a_case_file_holds_inputs_baseline_and_all_that_is_known(
     tmp_path: Path, psa_type: int, expected: list[float]
 ) -> None:
     case = replace(HAND, params={**HAND.params, "psa_type": psa_type})
-    entry = generate(case, tmp_path, "pb", LIMIT)
+    entry = generate(case, WriteOptions(tmp_path, inline_limit=LIMIT))
     assert entry["files"] == ["psamask_forward/demo/hand.pb"]
     path = tmp_path / entry["files"][0]
     node = parsed(path)
@@ -75,7 +78,7 @@ def test_a_case_file_holds_inputs_baseline_and_all_that_is_known(
 
 def test_two_times_the_same_case_gives_the_same_bytes(tmp_path: Path) -> None:
     for folder in ("a", "b"):
-        generate(HAND, tmp_path / folder, "both", LIMIT)
+        generate(HAND, WriteOptions(tmp_path / folder, "both", LIMIT))
     for name in ("hand.pb", "hand.prototxt"):
         first, second = (tmp_path / folder / "psamask_forward/demo" / name for folder in ("a", "b"))
         assert first.read_bytes() == second.read_bytes()
@@ -89,7 +92,8 @@ def test_data_depends_on_seed_case_and_tensor_alone() -> None:
     def drawn(case: Case) -> list[float]:
         array = draw_inputs(case, operator)["x"]
         assert array is not None
-        return array.ravel().tolist()
+        values: list[float] = array.ravel().tolist()
+        return values
 
     assert drawn(case) == drawn(replace(case, place="elsewhere:1", tags=("t",)))
     assert drawn(case) != drawn(replace(case, seed=2))
@@ -100,7 +104,7 @@ def test_an_invalid_case_has_inputs_and_no_baseline(tmp_path: Path) -> None:
     case = replace(
         HAND, expect=("BAD_PARAM", "NOT_SUPPORTED"), faults=(null_pointer("y"),), params={**HAND.params, "psa_type": 2}
     )
-    generate(case, tmp_path, "pb", LIMIT)
+    generate(case, WriteOptions(tmp_path, inline_limit=LIMIT))
     node = parsed(tmp_path / "psamask_forward/demo/hand.pb")
     assert len(node.input[0].value_f) == 6
     assert len(node.output[0].value_f) == 0
@@ -113,7 +117,7 @@ def test_an_invalid_case_has_inputs_and_no_baseline(tmp_path: Path) -> None:
 
 def test_a_large_tensor_has_no_data(tmp_path: Path) -> None:
     plan = TensorPlan("x", "float", "NHWC", (1, 1, 2, 2**30))
-    entry = generate(replace(HAND, inputs=(plan,), expect=("BAD_PARAM",)), tmp_path, "pb", LIMIT)
+    entry = generate(replace(HAND, inputs=(plan,), expect=("BAD_PARAM",)), WriteOptions(tmp_path, inline_limit=LIMIT))
     assert entry["bytes"] < 1000
     meta = proto.get_meta(parsed(tmp_path / entry["files"][0]))
     assert meta is not None
@@ -123,18 +127,18 @@ def test_a_large_tensor_has_no_data(tmp_path: Path) -> None:
 def test_an_asserted_shape_that_the_baseline_contradicts_is_refused_with_the_specs_place(tmp_path: Path) -> None:
     wrong = replace(HAND, outputs=(TensorPlan("y", "float", "NHWC", (1, 1, 2, 3)),))
     with pytest.raises(InputError, match=r"specs/psamask_forward.yaml:7: .*y has shape \[1, 1, 2, 3\].*\[1, 1, 2, 2\]"):
-        generate(wrong, tmp_path, "pb", LIMIT)
+        generate(wrong, WriteOptions(tmp_path, inline_limit=LIMIT))
     assert list(tmp_path.rglob("*")) == []
 
 
 def test_an_input_without_values_is_refused(tmp_path: Path) -> None:
     bare = replace(HAND, inputs=(replace(HAND.inputs[0], values=None),))
     with pytest.raises(InputError, match=r"psamask_forward\.yaml:7: input x has no values"):
-        generate(bare, tmp_path, "pb", LIMIT)
+        generate(bare, WriteOptions(tmp_path, inline_limit=LIMIT))
 
 
 def test_tensors_above_the_inline_limit_go_to_side_files(tmp_path: Path) -> None:
-    entry = generate(HAND, tmp_path, "pb", 16)
+    entry = generate(HAND, WriteOptions(tmp_path, inline_limit=16))
     folder = tmp_path / "psamask_forward/demo"
     assert sorted(path.name for path in folder.iterdir()) == ["hand.in0.bin", "hand.pb"]
     np.testing.assert_array_equal(np.fromfile(folder / "hand.in0.bin", "<f4"), [1, 2, 3, 4, 5, 6])
@@ -153,8 +157,9 @@ def test_the_planned_size_of_a_float_case_is_that_of_its_file(tmp_path: Path) ->
         outputs=(TensorPlan("y", "float", "NHWC", (2, 9, 9, 81)),),
     )
     for limit in (LIMIT, 100):
-        written = generate(case, tmp_path, "pb", limit)["bytes"]
-        assert abs(planned_size(case, "pb", limit) - written) < 0.02 * written
+        options = WriteOptions(tmp_path, inline_limit=limit)
+        written = generate(case, options)["bytes"]
+        assert abs(planned_size(case, options) - written) < 0.02 * written
 
 
 def test_criteria_that_differ_between_outputs_stand_per_output() -> None:
@@ -202,13 +207,13 @@ def doubling() -> Iterator[Case]:
 
 
 def test_sizes_that_only_the_data_tell_come_from_the_baseline(tmp_path: Path, doubling: Case) -> None:
-    generate(doubling, tmp_path, "pb", LIMIT)
+    generate(doubling, WriteOptions(tmp_path, inline_limit=LIMIT))
     node = parsed(tmp_path / "doubling/demo/third.pb")
     assert (list(node.output[0].shape.dims), list(node.output[0].value_f)) == ([2], [2.0, 4.0])
 
 
 def test_parameters_of_an_operator_that_the_interface_lacks_come_back(tmp_path: Path, doubling: Case) -> None:
-    generate(doubling, tmp_path, "pb", LIMIT)
+    generate(doubling, WriteOptions(tmp_path, inline_limit=LIMIT))
     with read_case(tmp_path / "doubling/demo/third.pb") as file:
         assert bind(file, operators()["doubling"]).params == {"factor": 2, "pads": (3, 4)}
 
@@ -216,7 +221,7 @@ def test_parameters_of_an_operator_that_the_interface_lacks_come_back(tmp_path: 
 def test_a_reference_kernel_with_other_outputs_is_our_failure(tmp_path: Path, doubling: Case) -> None:
     wrong = replace(doubling, params={**doubling.params, "output": "z"})
     with pytest.raises(MluopsError, match=r"returns \['z'\], its contract says \['y'\]") as caught:
-        generate(wrong, tmp_path, "pb", LIMIT)
+        generate(wrong, WriteOptions(tmp_path, inline_limit=LIMIT))
     assert caught.value.exit_code == 3
 
 
@@ -234,7 +239,7 @@ CRITERIA = "test_param { error_func: DIFF1 error_threshold: 0.5 baseline_device:
 def completed(folder: Path, text: str, meta: Mapping[str, Any] | None = None) -> Any:
     source = folder / "file.prototxt"
     source.write_text(text)
-    entry = complete(source, "below/file", meta, folder / "out", "pb", LIMIT)
+    entry = complete(source, "below/file", meta, WriteOptions(folder / "out", inline_limit=LIMIT))
     return parsed(folder / "out" / entry["files"][0])
 
 

@@ -68,6 +68,7 @@ def test_the_reference_computes_in_float32_too(op: str) -> None:
     """Near its float64 self, but not the same: the intermediate values are really rounded."""
     operator = operator_named(op)
     rng = np.random.default_rng(0)
+    shapes: dict[str, tuple[int, ...]]
     if op == "voxel_pooling_forward":
         shapes = {"geom_xyz": (1, 3000, 3), "input_features": (1, 3000, 4)}
         inputs = {

@@ -10,9 +10,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from generators.casegen.generate import draw_inputs
+from generators.casegen.case_data import draw_inputs
 from generators.casegen.node import digest, recipe
 from generators.casegen.size_estimate import planned_size
+from generators.casegen.write_options import WriteOptions
 from generators.contracts.case import Case
 from generators.data.draw import draw, parse_values
 from generators.operator_registry import operator_named
@@ -111,7 +112,7 @@ def test_a_file_that_changes_after_expansion_is_refused(tmp_path: Path) -> None:
 def test_the_size_on_disk_is_told_beforehand(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", VALUES)
     (case,) = expanded(tmp_path, "../x.npy")
-    assert planned_size(case, "pb", 1 << 20) > 24 * 4
+    assert planned_size(case, WriteOptions(Path(), inline_limit=1 << 20)) > 24 * 4
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import collections
 import numpy as np
 import pytest
 
-from generators.casegen.generate import case_bytes, draw_inputs
+from generators.casegen.case_data import case_bytes, draw_inputs
 from generators.contracts.negative_cases import broken
 from generators.operator_registry import operator_named, operators
 from generators.specs.expansion import expand_operator

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from generators.casegen import generate as casegen
+from schemas.casefiles.reading import write_case
 from schemas.errors import UnavailableError
 from schemas.protos import messages as proto
 from tests.conftest import PROJECT
@@ -214,14 +214,14 @@ def test_too_little_disk_is_told_before_anything_is_written(
 def test_a_disk_that_fills_up_stops_at_the_first_case_and_keeps_what_is_done(
     cli: Cli, specs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = casegen.write_case
+    write = write_case
 
     def write_one(path: Path, *arguments: Any, **options: Any) -> Any:
         if len(list(tmp_path.rglob("*.pb"))) == 1:
             raise UnavailableError(f"{path}: can't write: No space left on device")
         return write(path, *arguments, **options)
 
-    monkeypatch.setattr(casegen, "write_case", write_one)
+    monkeypatch.setattr("generators.casegen.case_writer.write_case", write_one)
     ran = cli("gen", "--spec", specs, "--out", tmp_path / "out", "-j", 1)
     assert (ran.code, ran.err.count("No space left"), ran.err.count("\n")) == (3, 1, 1)
     entries = json.loads((tmp_path / "out/manifest.json").read_text())["cases"]

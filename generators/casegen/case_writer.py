@@ -1,0 +1,97 @@
+"""The last step of every case: its metadata is completed, its files are written, its manifest entry is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import xxhash
+
+from generators.casegen.node import sign
+from generators.casegen.write_options import WriteOptions
+from generators.contracts.faults import Fault
+from generators.contracts.model import Params, Shape
+from generators.contracts.operator import Array, Arrays, Operator
+from schemas.casefiles.reading import write_case
+
+REFERENCE: Final = "reference kernel"
+
+Entry = dict[str, Any]  # what the manifest says of a case
+MaybeArrays = Mapping[str, Array | None]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseContent:
+    """Everything that goes into the files of one case and into its manifest entry.
+
+    node holds the tensors' headers, inputs and outputs the arrays by name in the same order, None where no values are
+    stored. recipes says how inputs came about. tensors lists (name, dtype, layout, dims).
+    """
+
+    id: str
+    node: Any
+    inputs: MaybeArrays
+    outputs: MaybeArrays
+    recipes: Mapping[str, str]
+    omitted: frozenset[str]
+    expect: Sequence[str]
+    faults: Sequence[Fault]
+    tags: Sequence[str]
+    params: Params
+    place: str
+    tensors: Sequence[tuple[str, str, str, Shape]]
+    warnings: Sequence[str] = ()
+
+    def entry(self, hashes: Mapping[str, tuple[str, str]]) -> Entry:
+        """The manifest entry but for the files and their bytes."""
+        tensors = [
+            {"name": name, "dtype": dtype, "layout": layout, "shape": list(dims)}
+            | ({"hash": hashes[name][1]} if name in hashes else {})
+            for name, dtype, layout, dims in self.tensors
+        ]
+        return {
+            "expect": list(self.expect),
+            "faults": list(map(str, self.faults)),
+            "tags": list(self.tags),
+            "params": dict(self.params),
+            "place": self.place,
+            "tensors": tensors,
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
+        }
+
+
+def write_content(content: CaseContent, options: WriteOptions) -> Entry:
+    """Write the case in each format of the options, and return its manifest entry.
+
+    The node's metadata gets the hash of every tensor that has data. UnavailableError where the disk refuses.
+    """
+    arrays = _present(content.inputs) | _present(content.outputs)
+    hashes = {name: (content.recipes.get(name, REFERENCE), hash_array(array)) for name, array in arrays.items()}
+    sign(content.node, hashes, sorted(content.omitted))
+    sizes: dict[str, int] = {}
+    for suffix in options.suffixes:
+        path = options.out / f"{content.id}{suffix}"
+        inputs, outputs = list(content.inputs.values()), list(content.outputs.values())
+        written = write_case(path, content.node, inputs, outputs, inline_limit=options.inline_limit)
+        for file in written.files:
+            sizes[file.relative_to(options.out).as_posix()] = file.stat().st_size
+    return {"files": sorted(sizes), "bytes": sum(sizes.values()), **content.entry(hashes)}
+
+
+def set_theory(node: Any, operator: Operator, params: Params, inputs: MaybeArrays, outputs: MaybeArrays) -> None:
+    """Put the theoretical operations and bytes of one call into the node."""
+    given, computed = _present(inputs), _present(outputs)
+    env = operator.contract.bind({name: array.shape for name, array in (given | computed).items()}, params)
+    node.theory_io_size = operator.theory_io_bytes(env, given, computed)
+    node.theory_compute_ops = operator.theory_ops(env, given, computed)
+
+
+def hash_array(array: Array) -> str:
+    """xxh3_128 of the array's bytes in C order, hex."""
+    return xxhash.xxh3_128_hexdigest(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+def _present(arrays: MaybeArrays) -> Arrays:
+    return {name: array for name, array in arrays.items() if array is not None}

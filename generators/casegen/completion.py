@@ -1,0 +1,137 @@
+"""One existing case file written anew: its inputs stored, its baseline filled in, its manifest entry returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from generators.casegen.baseline import check_output, compute_baseline
+from generators.casegen.case_writer import CaseContent, Entry, MaybeArrays, set_theory, write_content
+from generators.casegen.node import note_criteria, set_baseline_device, set_criteria, set_dims
+from generators.casegen.thresholds import Metrics, dynamic_criteria
+from generators.casegen.write_options import WriteOptions
+from generators.contracts.binding import Bound, bind
+from generators.contracts.model import UNKNOWN, Shape
+from generators.contracts.operator import Arrays
+from generators.operator_registry import operator_named
+from schemas.casefiles.reading import CaseFile, read_case
+from schemas.errors import InputError, SourceLocation, located
+from schemas.protos import messages as proto
+from schemas.status import SUCCESS
+from schemas.version import __version__
+
+
+def complete(
+    source: Path,
+    name: str,
+    manifest_meta: Mapping[str, Any] | None,
+    options: WriteOptions,
+    metrics: Metrics | None = None,
+) -> Entry:
+    """Write an existing case file anew with its inputs stored and its baseline filled in; return its manifest entry.
+
+    The tensors' ids, their order, the parameters, the criteria (the contract's where the file has none) and fields
+    that we don't know are kept; so is a baseline that the file says it carries. name is that of a file without our
+    metadata; manifest_meta, fields of CaseMeta by name, is what a manifest says of it; metrics as in generate.
+    InputError where the file is no legal case of an operator with a contract, or values and shapes disagree.
+    """
+    with read_case(source, options.enum_numbering) as file:
+        bound = bind_known(file, name, manifest_meta)
+        operator = bound.operator
+        assert operator is not None
+        warnings: list[str] = []
+        inputs = bound.input_arrays(warnings.append)
+        outputs: MaybeArrays = dict.fromkeys(bound.outputs)
+        node = proto.Node()
+        node.CopyFrom(file.node)
+        if file.meta is None:
+            meta = proto.CaseMeta(suite=bound.suite, name=bound.name, expect=bound.expect, version=__version__)
+            proto.set_meta(node, meta)
+        if SUCCESS in bound.expect:
+            if bound.carries_baseline:
+                outputs = {key: record.array() for key, record in bound.outputs.items()}
+            else:
+                with located(SourceLocation(str(source))):
+                    outputs = compute_baseline(operator, inputs, _told_shapes(bound), bound.params)
+                _adopt(node, bound, outputs)
+            if not file.node.HasField("test_param") and not file.node.evaluation_criterion:
+                set_criteria(node, list(bound.criteria.values()))
+            set_baseline_device(node)
+            set_theory(node, operator, bound.params, inputs, outputs)
+            if options.dynamic_thresholds:
+                assert metrics is not None
+                _set_dynamic_criteria(node, bound, inputs, outputs, metrics)
+        records = (*bound.inputs.items(), *bound.outputs.items())
+        content = CaseContent(
+            id=bound.id,
+            node=node,
+            inputs=inputs,
+            outputs=outputs,
+            recipes={key: _recipe(bound, key) for key in bound.inputs},
+            omitted=bound.omitted,
+            expect=bound.expect,
+            faults=bound.faults,
+            tags=bound.tags,
+            params=bound.params,
+            place=source.name,
+            tensors=[
+                (key, record.dtype.name, record.layout, tuple(tensor.shape.dims))
+                for (key, record), tensor in zip(records, (*node.input, *node.output), strict=True)
+            ],
+            warnings=[text.removeprefix(f"{source.parent}/") for text in warnings],
+        )
+        return write_content(content, options)
+
+
+def bind_known(file: CaseFile, name: str, manifest_meta: Mapping[str, Any] | None) -> Bound:
+    """Bind a file whose operator must have a contract; InputError naming the file where it has none."""
+    if file.meta is None and manifest_meta is not None:
+        proto.set_meta(file.node, proto.CaseMeta(**manifest_meta))
+    try:
+        operator = operator_named(file.op)
+    except InputError as error:
+        raise InputError(f"no baseline can be made: {error.message}", SourceLocation(str(file.path))) from None
+    return bind(file, operator, name)
+
+
+def _set_dynamic_criteria(node: Any, bound: Bound, inputs: MaybeArrays, outputs: MaybeArrays, metrics: Metrics) -> None:
+    """Replace the thresholds of an existing file by dynamic ones."""
+    assert bound.operator is not None
+    env = bound.operator.contract.bind(_told_shapes(bound), bound.params)
+    dtypes = {name: record.dtype.name for name, record in bound.outputs.items()}
+    given, baseline = (
+        {name: array for name, array in arrays.items() if array is not None} for arrays in (inputs, outputs)
+    )
+    criteria = dynamic_criteria(bound.criteria, dtypes, bound.operator, given, env, baseline, metrics)
+    set_criteria(node, list(criteria.values()), per_output=True)
+    meta = proto.get_meta(node)
+    # The metadata names outputs by the ids that the file gives them.
+    note_criteria(meta, {bound.outputs[name].id: own for name, own in criteria.items()})
+
+
+def _told_shapes(bound: Bound) -> dict[str, Shape]:
+    """The shapes of a file's tensors, without those outputs whose sizes only the data tell."""
+    assert bound.operator is not None
+    contract = bound.operator.contract
+    given = {key: record.shape for key, record in bound.inputs.items()}
+    env = contract.bind(given, bound.params)
+    known = {key: each.shape for key, each in bound.outputs.items() if UNKNOWN not in contract.shape(key, env)}
+    return given | known
+
+
+def _adopt(node: Any, bound: Bound, outputs: Arrays) -> None:
+    """Take the baseline's shapes into the file where only the data tell them; InputError where others contradict."""
+    told = _told_shapes(bound)
+    for (name, record), tensor in zip(bound.outputs.items(), node.output, strict=True):
+        dims = told.get(name, (UNKNOWN,) * len(record.shape))
+        check_output(name, dims, record.dtype.name, outputs[name], record.place)
+        set_dims(tensor, outputs[name].shape)
+
+
+def _recipe(bound: Bound, name: str) -> str:
+    """How the input of an existing file came about: drawn as it asked for, or stored there."""
+    record = bound.inputs[name]
+    if record.source == "random_data":
+        return f"random_data {' '.join(proto.print_text(record.random).split())}"
+    return "stored"
