@@ -19,7 +19,7 @@ from schemas.errors import UnavailableError
 _STARTS_WRITING = """
 import sys, time
 from pathlib import Path
-from schemas.atomic_files import write_file
+from schemas.atomic_files import write_files
 
 def write(file):
     file.write(b"half")
@@ -27,7 +27,7 @@ def write(file):
     print("writing", flush=True)
     time.sleep(600)
 
-write_file(Path(sys.argv[1]), write)
+write_files([(Path(path), write) for path in sys.argv[1:]])
 """
 
 
@@ -136,15 +136,17 @@ def test_a_pipe_is_written_directly(tmp_path: Path) -> None:
 
 def test_b12_what_a_killed_writer_left_is_removed_and_what_is_being_written_is_not(tmp_path: Path) -> None:
     (tmp_path / ".foreign.part").write_text("mine")
-    (tmp_path / ".mluops-1.part").write_text("a file, none of ours")
+    (tmp_path / ".mluops-1.part").write_text("mine too")
     with subprocess.Popen(
-        [sys.executable, "-c", _STARTS_WRITING, str(tmp_path / "a.bin")], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _STARTS_WRITING, tmp_path / "a.bin", tmp_path / "b.bin"],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "writing\n"
         assert remove_leftovers(tmp_path) == []
-        assert len(names(tmp_path)) == 3
+        assert len(names(tmp_path)) == 4
         writer.send_signal(signal.SIGKILL)
-    assert len(remove_leftovers(tmp_path)) == 1
+    assert len(remove_leftovers(tmp_path)) == 2
     assert names(tmp_path) == [".foreign.part", ".mluops-1.part"]
     assert remove_leftovers(tmp_path / "nowhere") == []
