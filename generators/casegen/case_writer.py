@@ -15,6 +15,7 @@ from generators.contracts.faults import Fault
 from generators.contracts.model import Params, Shape
 from generators.contracts.operator import Array, Arrays, Operator
 from schemas.casefiles.reading import write_case
+from schemas.protos import messages as proto
 
 REFERENCE: Final = "reference kernel"
 
@@ -51,7 +52,10 @@ class CaseContent:
             | ({"hash": hashes[name][1]} if name in hashes else {})
             for name, dtype, layout, dims in self.tensors
         ]
+        meta = proto.get_meta(self.node)
+        assert meta is not None
         return {
+            "data_version": meta.data_version or 1,
             "expect": list(self.expect),
             "faults": list(map(str, self.faults)),
             "tags": list(self.tags),

@@ -19,7 +19,7 @@ from schemas.casefiles.reading import CaseFile, read_case
 from schemas.errors import InputError, SourceLocation, located
 from schemas.protos import messages as proto
 from schemas.status import SUCCESS
-from schemas.version import __version__
+from schemas.version import DATA_VERSION, __version__
 
 
 def complete(
@@ -46,7 +46,13 @@ def complete(
         node = proto.Node()
         node.CopyFrom(file.node)
         if file.meta is None:
-            meta = proto.CaseMeta(suite=bound.suite, name=bound.name, expect=bound.expect, version=__version__)
+            meta = proto.CaseMeta(
+                suite=bound.suite,
+                name=bound.name,
+                expect=bound.expect,
+                version=__version__,
+                data_version=DATA_VERSION,
+            )
             proto.set_meta(node, meta)
         if SUCCESS in bound.expect:
             if bound.carries_baseline:

@@ -17,7 +17,7 @@ from schemas.criteria import NAMES, Criterion
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError, SourceLocation
 from schemas.protos import messages as proto
-from schemas.version import __version__
+from schemas.version import DATA_VERSION, __version__
 
 NO_HASH: Final = "0" * 32  # as long as a hash is
 _ENUMS: Final = {ours: theirs for theirs, ours in reversed(NAMES.items()) if theirs == ours.upper()}
@@ -47,6 +47,7 @@ def build_node(case: Case, contract: Contract, baseline: bool, *, per_output: bo
         seed=case.seed,
         spec_digest=digest(case),
         version=__version__,
+        data_version=DATA_VERSION,
         place=short_place(case.place),
         faults=map(str, case.faults),
         tags=case.tags,
