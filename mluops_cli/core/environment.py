@@ -17,7 +17,7 @@ _PACKAGES: Final = ("numpy", "protobuf", "torch")
 def environment() -> dict[str, Any]:
     """Platform, processor, cores, memory in bytes, host, and versions of what results depend on."""
     return {
-        "platform": f"{platform.system()}-{platform.machine()}".lower(),
+        "platform": platform_name(),
         "cpu": processor(),
         "cores": cores(),
         "memory": psutil.virtual_memory().total,
@@ -25,6 +25,11 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         **{name: found for name in _PACKAGES if (found := _version(name))},
     }
+
+
+def platform_name() -> str:
+    """System and processor architecture of this machine, such as linux-x86_64."""
+    return f"{platform.system()}-{platform.machine()}".lower()
 
 
 def _version(package: str) -> str:

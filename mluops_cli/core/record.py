@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
+from schemas.status import SUCCESS
+
 Status = Literal["pass", "fail", "error", "crash", "timeout", "skip", "empty", "mistrusted", "waived", "xpass"]
 Blame = Literal["implementation", "case", "tool"]
 
@@ -25,7 +27,8 @@ class Record:
     of the whole call on the host; latency_interval_us the bounds between which the latency lies with confidence.
     waiver: the waiver that holds, and the status without it. perf: of --perf, how it was measured and against which
     peaks (execution/perf.py). worker: the worker of a fleet that ran it. outputs_kept: of --keep-outputs, the case file
-    with the outputs of a failing case, or why there is none.
+    with the outputs of a failing case, or why there is none. platform: system and architecture of the machine that ran
+    the case, such as linux-x86_64.
     """
 
     case: str
@@ -57,6 +60,12 @@ class Record:
     perf: dict[str, Any] | None = None
     worker: str = ""
     outputs_kept: str = ""
+    platform: str = ""
+
+    @property
+    def legal(self) -> bool:
+        """Whether the operator must accept the case: no status but SUCCESS is expected."""
+        return not self.expected_status or self.expected_status == [SUCCESS]
 
     def as_json(self) -> dict[str, Any]:
         """The record as JSON can carry it: NaN and Inf become null."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mluops_cli.core.discovery import PlannedCase
+from mluops_cli.core.environment import platform_name
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Listener, Loaded, RunFinished, RunStarted
 from mluops_cli.core.record import Record, Tally
 from mluops_cli.core.run_settings import RunSettings
@@ -62,6 +63,7 @@ class Recorder:
         result.pop("retire", None)
         record = Record(case.id, case.op, case.suite, case.file, self.settings.worker.impl, **result)
         record.printed = printed
+        record.platform = platform_name()  # here, not in enter: of a fleet's case this runs on the worker's machine
         record.seconds = seconds if seconds is None else round(seconds, 6)
         if record.status == "error" and record.blame is None:
             record.blame = "implementation"

@@ -1,4 +1,4 @@
-"""Two runs compared by case: what fails newly, what is mended, came or went, whose errors grew, what got slower."""
+"""Two runs compared case by case: new failures, repaired cases, new and missing cases, grown errors, latencies."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from mluops_cli.core.record import FAILING, Record
+from mluops_cli.core.units import format_microseconds
 from mluops_cli.results.finished import FinishedRun, judged
 
-Speed = Literal["SAME", "FAST", "SLOW", "AMBG"]
-GROWTH: Final = 2.0  # times the error before, from which on it is told
-NOTABLE: Final = 0.03  # relative difference of latencies below which nobody cares
-WIDE: Final = 0.3  # an interval wider than this share of its latency says too little
+Speed = Literal["SAME", "FAST", "SLOW", "AMBG"]  # AMBG: ambiguous, the measurements don't decide
+GROWTH: Final = 2.0  # an error that is more than so many times the earlier one is reported
+NOTABLE: Final = 0.03  # a smaller relative difference of latencies counts as none
+WIDE: Final = 0.3  # an interval wider than this fraction of its latency decides nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A case whose status is another one than before; before or after is empty where it didn't exist."""
+    """A case whose status changed; before or after is empty where the run doesn't have the case."""
 
     case: str
     before: str
@@ -27,7 +28,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A criterion that passes still, with an error that grew; factor is None where it was 0."""
+    """A criterion that still passes with a larger error; factor is None where the error was 0."""
 
     case: str
     output: str
@@ -40,18 +41,18 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Latency before and after in microseconds, the verdict and why it is that."""
+    """Latency before and after in microseconds, the verdict and its reason; after is None where it wasn't measured."""
 
     case: str
     before: float
-    after: float
+    after: float | None
     verdict: Speed
     reason: str
 
 
 @dataclass(slots=True)
 class Comparison:
-    """What changed from one run to another, each list sorted by case."""
+    """The changes from one run to another, each list sorted by case."""
 
     newly_failing: list[Change] = field(default_factory=list)
     fixed: list[Change] = field(default_factory=list)
@@ -70,20 +71,37 @@ class Comparison:
         """The timings with that verdict."""
         return [each for each in self.timings if each.verdict == verdict]
 
+    @property
+    def unmeasured(self) -> list[Timing]:
+        """The timings with a valid measurement before and none now."""
+        return [each for each in self.timings if each.before and not each.after]
+
 
 def compare_runs(old: FinishedRun, new: FinishedRun, growth: float = GROWTH) -> Comparison:
-    """Compare two runs by case id; a case fails newly if it fails now and didn't before, be it new itself."""
+    """Compare two runs by case id. A case that fails now and didn't fail before is newly failing, a new case too."""
     found = Comparison(cases=len(new.records))
-    comparable = _comparable(old, new)
+    incomparable = _incomparable(old, new)
     for case in sorted(old.by_case.keys() | new.by_case.keys()):
         before, after = old.by_case.get(case), new.by_case.get(case)
         _place(found, case, before, after)
         if before is not None and after is not None:
             found.grown += _grown(before, after, growth)
-            if before.latency_us and after.latency_us:
-                verdict, reason = _speed(before, after) if not comparable else ("AMBG", comparable)
-                found.timings.append(Timing(case, before.latency_us, after.latency_us, verdict, reason))
+            found.timings += _timings(before, after, incomparable)
     return found
+
+
+def _timings(before: Record, after: Record, incomparable: str) -> Iterator[Timing]:
+    """The timing of a case that has a latency in both runs, or passes without the measurement that it had."""
+    if before.latency_us is None:
+        return
+    if after.latency_us is None:
+        if before.latency_interval_us is not None and after.status == "pass":
+            yield Timing(after.case, before.latency_us, None, "AMBG", "measured before, not measured now")
+        return
+    verdict, reason = _speed(before, after)
+    if incomparable:
+        verdict, reason = "AMBG", incomparable
+    yield Timing(after.case, before.latency_us, after.latency_us, verdict, reason)
 
 
 def _place(found: Comparison, case: str, before: Record | None, after: Record | None) -> None:
@@ -116,8 +134,8 @@ def _key(each: Any) -> tuple[str, str, str]:
     return each.output, each.criterion.get("name", ""), each.criterion.get("part", "")
 
 
-def _comparable(old: FinishedRun, new: FinishedRun) -> str:
-    """Why latencies of the two runs can't be compared; empty where they can."""
+def _incomparable(old: FinishedRun, new: FinishedRun) -> str:
+    """Why the latencies of the two runs can't be compared; empty where they can."""
     for what in ("platform", "cpu", "device"):  # not the host: CI names a new one for each run
         before, after = (run.summary.get("environment", {}).get(what) for run in (old, new))
         if before != after and before is not None and after is not None:
@@ -126,16 +144,17 @@ def _comparable(old: FinishedRun, new: FinishedRun) -> str:
 
 
 def _speed(before: Record, after: Record) -> tuple[Speed, str]:
-    """The verdict on two latencies by the intervals they lie in."""
-    assert before.latency_us
-    assert after.latency_us
+    """The verdict on two latencies, by their intervals."""
+    zero = [when for when, record in (("before", before), ("now", after)) if not record.latency_us]
+    if zero or not before.latency_us or not after.latency_us:
+        return "AMBG", f"0 µs {' and '.join(zero)} is an error of measurement"
     change = after.latency_us / before.latency_us - 1
     if before.latency_interval_us is None or after.latency_interval_us is None:
         return "AMBG", "measured without an interval (run --perf)"
     for when, record in (("before", before), ("now", after)):
         low, high = record.latency_interval_us or (0.0, 0.0)
         if high - low > WIDE * (record.latency_us or 1.0):
-            return "AMBG", f"too noisy {when}: between {low:.4g} and {high:.4g} µs"
+            return "AMBG", f"too noisy {when}: between {format_microseconds(low)} and {format_microseconds(high)}"
     (low0, high0), (low1, high1) = before.latency_interval_us, after.latency_interval_us
     if low1 <= high0 and low0 <= high1:
         if abs(change) <= NOTABLE:

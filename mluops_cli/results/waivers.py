@@ -1,18 +1,19 @@
-"""Waivers: failures that are known, owned and bound to end; a waived case that passes is `xpass`."""
+"""Waivers: known failures, each with a reason, an owner and a last day. A waived case that passes becomes `xpass`."""
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timezone
-from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
+from mluops_cli.core.environment import platform_name
 from mluops_cli.core.record import Record
+from mluops_cli.results.patterns import PatternTable, matches
 from mluops_cli.results.yaml_models import Strict, load_model
 
 _WAIVABLE: Final = frozenset({"fail", "error", "crash", "timeout"})
@@ -31,26 +32,21 @@ def _date(value: Any) -> Any:
 
 
 class Waiver(Strict):
-    """One waiver: patterns with * and ?, and who answers for it; it holds to the end of the day `expires` (UTC)."""
+    """One waiver. It holds until the end of the day `expires` (UTC).
+
+    Patterns: * is any text, ? any one character, everything else is literal.
+    """
 
     case: _Text = Field(description="pattern of case ids: operator/suite/name")
     implementation: _Text = Field(description="pattern of implementations, * for all")
-    platform: _Text = Field(description="pattern of platforms such as linux-x86_64, * for all")
+    platform: _Text = Field(description="pattern of platforms of the machine that ran the case, such as linux-x86_64")
     reason: _Text = Field(description="why it fails")
     owner: _Text = Field(description="who will mend it")
     expires: Annotated[date, BeforeValidator(_date)] = Field(description="the last day on which it holds")
     issue: _Text = Field(description="link to the issue")
 
-    def covers(self, record: Record, on: str) -> bool:
-        """Whether the record's case, implementation and platform fit, expired or not."""
-        return (
-            fnmatchcase(record.case, self.case)
-            and fnmatchcase(record.impl, self.implementation)
-            and fnmatchcase(on, self.platform)
-        )
-
     def as_record(self, status: str) -> dict[str, Any]:
-        """What a record tells of the waiver, with the status without it."""
+        """What a record says of the waiver; status is the one that the case has without it."""
         return {**self.model_dump(mode="json"), "status": status}
 
 
@@ -61,22 +57,29 @@ class WaiverFile(Strict):
 
 
 class Waivers:
-    """The waivers of a run on one platform and day."""
+    """The waivers of a file, applied to records on one day.
+
+    on: the platform of a record that doesn't say where it ran; None: this machine's.
+    """
 
     def __init__(self, waivers: Sequence[Waiver], *, on: str | None = None, today: date | None = None) -> None:
         self.waivers = waivers
         self.platform = on or platform_name()
         self.today = today or datetime.now(timezone.utc).date()
 
+    @cached_property
+    def by_case(self) -> PatternTable[Waiver]:
+        return PatternTable(self.waivers, lambda waiver: waiver.case)
+
     def __call__(self, record: Record) -> Record:
         """The record with the waivers applied: a failure becomes waived, a pass xpass.
 
-        What is wrong with the case file or with mluops itself is not waived, and an expired waiver only told of.
+        An error of the case file or of mluops itself is not waived. An expired waiver is only mentioned.
         """
         failing = record.status in _WAIVABLE and record.blame in (None, "implementation")
         if not failing and record.status != "pass":
             return record
-        covering = [each for each in self.waivers if each.covers(record, self.platform)]
+        covering = self._covering(record)
         holding = next((each for each in covering if each.expires >= self.today), None)
         if holding is not None:
             shown = holding.as_record(record.status)
@@ -91,12 +94,16 @@ class Waivers:
             return replace(record, reason=f"{record.reason} ({note})")
         return record
 
+    def _covering(self, record: Record) -> list[Waiver]:
+        """The waivers whose patterns match the record, expired ones too."""
+        platform = record.platform or self.platform
+        return [
+            waiver
+            for waiver in self.by_case.find(record.case)
+            if matches(record.impl, waiver.implementation) and matches(platform, waiver.platform)
+        ]
+
 
 def load_waivers(path: Path, *, on: str | None = None, today: date | None = None) -> Waivers:
     """Read waivers.yaml; InputError with every place that is wrong."""
     return Waivers(load_model(path, WaiverFile).waivers, on=on, today=today)
-
-
-def platform_name() -> str:
-    """What waivers call this machine: linux-x86_64."""
-    return f"{platform.system()}-{platform.machine()}".lower()

@@ -1,4 +1,4 @@
-"""A comparison of two runs, told: as a table for the terminal and as Markdown."""
+"""The comparison of two runs, as text for the terminal and as Markdown."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mluops_cli.core.escaping import one_line
+from mluops_cli.core.units import counted, format_microseconds
 from mluops_cli.reports.markdown.document import code, plain
-from mluops_cli.results.compare import Comparison, Speed
+from mluops_cli.results.compare import Comparison, Speed, Timing
 
-_ROWS: Final = 1000  # of a section; JSON has all of them
-_ALIKE: Final = 3
-_ORDER: Final[tuple[Speed, ...]] = ("SLOW", "FAST", "AMBG", "SAME")
+_ROWS: Final = 1000  # of a section; the JSON file has all of them
+_ALIKE: Final = 3  # more unclear cases with one reason share a row
+_SPEEDS: Final[dict[Speed, str]] = {"SLOW": "slower", "FAST": "faster", "AMBG": "unclear", "SAME": "equally fast"}
+_ORDER: Final = (*_SPEEDS,)
 Section = tuple[str, list[tuple[str, ...]]]
 
 
 def _sections(found: Comparison) -> Iterator[Section]:
-    """Titles with rows whose first cell is a case id."""
+    """Titles with their rows; the first cell is a case id."""
     for title, changes in (
         ("newly failing", found.newly_failing),
         ("fixed", found.fixed),
@@ -39,24 +41,32 @@ def _sections(found: Comparison) -> Iterator[Section]:
 
 
 def _speeds(found: Comparison) -> Iterator[tuple[str, ...]]:
-    """A row per case that got slower or faster, or may have; many with one reason (no interval) are one row."""
+    """A row per case that got slower or faster, or may have; unclear cases of one reason share a row if they are many.
+
+    The reason why two latencies can't be compared is often that of the whole run, such as a missing --perf.
+    """
     reasons = Counter(timing.reason for timing in found.timings if timing.verdict == "AMBG")
     for timing in sorted(found.timings, key=lambda each: (_ORDER.index(each.verdict), each.case)):
         if timing.verdict != "SAME" and reasons[timing.reason] <= _ALIKE:
-            yield timing.case, timing.verdict, f"{timing.before:.4g} -> {timing.after:.4g} us: {timing.reason}"
+            yield timing.case, _SPEEDS[timing.verdict], f"{_latencies(timing)}: {timing.reason}"
     for reason, number in reasons.items():
         if number > _ALIKE:
-            yield f"{number} cases", "AMBG", reason
+            yield counted(number, "case"), _SPEEDS["AMBG"], reason
+
+
+def _latencies(timing: Timing) -> str:
+    after = "not measured" if timing.after is None else format_microseconds(timing.after)
+    return f"{format_microseconds(timing.before)} -> {after}"
 
 
 def _counts(found: Comparison) -> str:
     parts = [f"{len(rows)} {title}" for title, rows in _sections(found) if title != "speed"]
-    parts += [f"{len(found.timed(verdict))} {verdict}" for verdict in _ORDER if found.timed(verdict)]
-    return f"{found.cases} cases compared: {', '.join(parts)}"
+    parts += [f"{len(found.timed(verdict))} {words}" for verdict, words in _SPEEDS.items() if found.timed(verdict)]
+    return f"{counted(found.cases, 'case')} compared: {', '.join(parts)}"
 
 
 def changes_text(found: Comparison) -> str:
-    """The sections that aren't empty, in columns, and the counts."""
+    """The sections with rows, in columns, and the counts."""
     lines = []
     for title, rows in _sections(found):
         if rows:
@@ -76,7 +86,7 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def changes_markdown(found: Comparison) -> str:
-    """The sections that aren't empty as tables."""
+    """The counts, and the sections with rows as tables."""
     lines = ["# Comparison", "", _counts(found), ""]
     for title, rows in _sections(found):
         if rows:

@@ -15,7 +15,6 @@ from generators.operator_registry import operators
 from mluops_cli.core.record import Record
 from mluops_cli.reports.performance import rated
 from mluops_cli.results.finished import FinishedRun, judged
-from schemas.status import SUCCESS
 
 ALIGNMENT: Final = 64  # elements of the innermost dimension that the device moves at once
 _RIGHT: Final = frozenset({"pass", "empty"})
@@ -149,11 +148,11 @@ class OperatorReport:
 
     def checks(self) -> list[Record]:
         """The cases whose parameters the operator has to refuse."""
-        return [record for record in self.records if not _is_legal(record)]
+        return [record for record in self.records if not record.legal]
 
     def performance(self) -> list[Record]:
         """The cases that were timed."""
-        timed = [record for record in self.records if record.latency_us is not None and _is_legal(record)]
+        timed = [record for record in self.records if record.latency_us is not None and record.legal]
         return rated(timed) or [record for record in timed if record.suite == "network"]
 
     def _count(self, test: Callable[[Kind], bool]) -> int:
@@ -215,17 +214,13 @@ def _kind(record: Record) -> Kind:
             is_large = is_large or math.prod(dims) >= LARGE
             remainder = remainder or dims[-1] % ALIGNMENT > 0
     return Kind(
-        record.suite, _is_legal(record), record.status in _RIGHT, record.bit_identical, bool(record.outputs),
+        record.suite, record.legal, record.status in _RIGHT, record.bit_identical, bool(record.outputs),
         tuple(dtypes), tuple(layouts), tuple(ranks), has_zero, is_large, remainder,
     )  # fmt: skip
 
 
 def _says(words_of: Callable[[Kind], tuple[str, ...]], word: str, kind: Kind) -> bool:
     return word in words_of(kind)
-
-
-def _is_legal(record: Record) -> bool:
-    return not record.expected_status or record.expected_status == [SUCCESS]
 
 
 def _words(words: Iterable[str]) -> str:

@@ -97,8 +97,8 @@ def timed(latency: float | None, low: float | None = None, high: float | None = 
     (timed(100.0, 99.0, 101.0), timed(150.0, 149.0, 151.0), "SLOW", "+50.0%, the intervals are apart"),
     (timed(100.0, 99.0, 101.0), timed(80.0, 79.0, 81.0), "FAST", "-20.0%, the intervals are apart"),
     (timed(100.0, 90.0, 110.0), timed(108.0, 100.0, 116.0), "AMBG", "+8.0%, but the intervals overlap"),
-    (timed(100.0, 50.0, 150.0), timed(300.0, 299.0, 301.0), "AMBG", "too noisy before: between 50 and 150 µs"),
-    (timed(100.0, 99.0, 101.0), timed(300.0, 100.0, 500.0), "AMBG", "too noisy now: between 100 and 500 µs"),
+    (timed(100.0, 50.0, 150.0), timed(300.0, 299.0, 301.0), "AMBG", "too noisy before: between 50 µs and 150 µs"),
+    (timed(100.0, 99.0, 101.0), timed(300.0, 100.0, 500.0), "AMBG", "too noisy now: between 100 µs and 500 µs"),
     (timed(100.0), timed(100.0, 99.0, 101.0), "AMBG", "measured without an interval (run --perf)"),
 ])  # fmt: skip
 def test_speed(tmp_path: Path, before: Any, after: Any, verdict: str, reason: str) -> None:
@@ -108,6 +108,21 @@ def test_speed(tmp_path: Path, before: Any, after: Any, verdict: str, reason: st
 
 def test_untimed_cases_have_no_speed(tmp_path: Path) -> None:
     assert compared(tmp_path, timed(None), timed(100.0, 99.0, 101.0)).timings == []
+
+
+@pytest.mark.parametrize(("before", "after", "reason"), [
+    (timed(0.0, 0.0, 0.0), timed(1e5, 99e3, 101e3), "0 µs before is an error of measurement"),
+    (timed(100.0, 99.0, 101.0), timed(0.0, 0.0, 0.0), "0 µs now is an error of measurement"),
+    (timed(0.0), timed(0.0), "0 µs before and now is an error of measurement"),
+    (timed(100.0, 99.0, 101.0), timed(None), "measured before, not measured now"),
+])  # fmt: skip
+def test_d23_a_latency_of_0_and_a_missing_one_are_told(tmp_path: Path, before: Any, after: Any, reason: str) -> None:
+    found = compared(tmp_path, before, after)
+    (timing,) = found.timings
+    assert (timing.verdict, timing.reason) == ("AMBG", reason)
+    assert bool(found.unmeasured) == (before[0]["latency_us"] > 0)
+    assert reason in changes_text(found)
+    json.dumps(found.as_json(), allow_nan=False)
 
 
 def test_another_machine_is_ambiguous(tmp_path: Path) -> None:
@@ -123,7 +138,7 @@ def test_it_is_told_as_table_markdown_and_json(tmp_path: Path) -> None:
     text = changes_text(found)
     assert "newly failing (1)\n  op/s/a  pass -> fail  a | pipe\n" in text
     assert "fixed (1)\n  op/s/b  fail -> pass" in text
-    assert "7 cases  AMBG  measured without an interval" in text
+    assert "7 cases  unclear  measured without an interval" in text
     assert text.splitlines()[-1].startswith("7 cases compared: 1 newly failing, 1 fixed, 0 changed, 0 appeared, 0 gone")
     assert "| `op/s/a` | pass -&gt; fail | a \\| pipe |" in changes_markdown(found)
     read = json.loads(json.dumps(found.as_json(), allow_nan=False))

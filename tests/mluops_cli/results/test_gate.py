@@ -96,6 +96,33 @@ def test_an_incomplete_run_is_broken(tmp_path: Path) -> None:
             [a(io_efficiency=None, compute_efficiency=None)],
             "No passing case of op/* has an efficiency: run with --perf.",
         ),
+        (
+            "efficiency: [{io: 0.1}]",
+            [a(latency_us=0.0, io_efficiency=0.9)],
+            "No passing case of * has an efficiency: run with --perf.",
+        ),
+        (
+            "efficiency: [{io: 0.1}]",
+            [a(), a(name="b", io_efficiency=None, compute_efficiency=None), a(name="c", latency_us=0.0)],
+            "*: 2 cases without a valid measurement: op/general/b, op/general/c.",
+        ),
+        (
+            "efficiency: [{io: 0.1}]",
+            [a(io_efficiency=None)],
+            "op/general/a: io efficiency is unknown, at least 10.0% must be.",
+        ),
+        ("efficiency: [{io: 0.1}]", [a(), a("fail", "b", io_efficiency=None)], "1 case failed: op/general/b."),
+        (
+            "efficiency: [{io: 0.1}]",
+            [a(), a(name="b", expected_status=["BAD_PARAM"], io_efficiency=None, compute_efficiency=None)],
+            None,
+        ),
+        ("efficiency: [{case: 'op/general/a[1]', io: 0.1}]", [a(), a(name="a[1]")], None),
+        (
+            "efficiency: [{case: 'op/general/[ab]', io: 0.1}]",
+            [a()],
+            "No passing case of op/general/[ab] has an efficiency: run with --perf.",
+        ),
     ],
 )
 def test_rules(tmp_path: Path, text: str, records: list[dict[str, Any]], sentence: str | None) -> None:
@@ -116,6 +143,11 @@ def test_rules(tmp_path: Path, text: str, records: list[dict[str, Any]], sentenc
     ("{slow: true}", [a(latency_interval_us=[119, 121])], [a(latency_us=180.0, latency_interval_us=[179, 181])],
      "1 case slower than in the base run: op/general/a."),
     ("{slow: true}", [a(latency_interval_us=[119, 121])], [a(latency_interval_us=[119, 121])], None),
+    ("{slow: true}", [a(latency_interval_us=[119, 121])], [a(latency_us=None)],
+     "1 case without the measurement that the base run has: op/general/a."),
+    ("{slow: true}", [a(latency_interval_us=[119, 121])], [a(latency_us=0.0)],
+     "1 case without the measurement that the base run has: op/general/a."),
+    ("{slow: true}", [a(latency_us=None)], [a(latency_us=None)], None),
     ("{grown: 3}", [a()], [a(outputs={"y": {"criteria": [criterion(4e-4, 3e-3)]}})],
      "1 case with an error over 3 times the base run's: op/general/a."),
     ("{grown: 5}", [a()], [a(outputs={"y": {"criteria": [criterion(4e-4, 3e-3)]}})], None),

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from mluops_cli.core.environment import platform_name
 from mluops_cli.core.record import Record, read_record
-from mluops_cli.results.waivers import Waivers, load_waivers, platform_name
+from mluops_cli.results.waivers import Waiver, Waivers, load_waivers
 from schemas.errors import InputError
 from tests.mluops_cli.reports.sample import record
 
@@ -82,6 +83,31 @@ def test_what_is_not_the_implementations_fault_is_never_waived(tmp_path: Path, b
 def test_the_platform_is_this_one_by_default() -> None:
     assert Waivers([]).platform == platform_name()
     assert platform_name().count("-") >= 1
+
+
+def test_b17_the_platform_is_that_of_the_machine_that_ran_the_case(tmp_path: Path) -> None:
+    """A case of a fleet runs on another machine than the one that applies the waivers."""
+    on_arm = waivers(tmp_path, {"platform": "linux-aarch64"}, on="linux-x86_64")
+    assert on_arm(a(platform="linux-aarch64")).status == "waived"
+    on_intel = waivers(tmp_path, {"platform": "linux-x86_64"}, on="linux-x86_64")
+    assert on_intel(a(platform="linux-aarch64")).status == "fail"
+
+
+def test_d26_brackets_of_a_case_id_are_literal(tmp_path: Path) -> None:
+    waive = waivers(tmp_path, {"case": "op/general/a[1]"}, {"case": "op/general/[bc]*"})
+    found = {name: waive(read_record(record(f"op/general/{name}", "fail"))).status for name in ("a[1]", "a1", "bx")}
+    assert found == {"a[1]": "waived", "a1": "fail", "bx": "fail"}
+
+
+@pytest.mark.parametrize("pattern", ["op/general/{}_x", "op/general/{}_*", "*/{}_x", "op/*/{}_*", "*{}_*", "op/*_{}_?"])
+def test_f12_a_case_is_compared_with_few_of_2000_waivers(pattern: str) -> None:
+    """Comparisons are counted, not timed: 2,000 waivers x 50,000 cases took 34 s, one comparison each."""
+    entries = [Waiver.model_validate(FIELDS | {"case": pattern.format(f"name_{n:04}")}) for n in range(2000)]
+    waive = Waivers(entries, on="linux-x86_64", today=date(2026, 6, 30))
+    cases = [f"op/general/{'a_' if '_{}' in pattern else ''}name_{n:04}_x" for n in range(0, 2000, 20)]
+    assert {waive(read_record(record(case, "fail"))).status for case in cases} == {"waived"}
+    assert waive(read_record(record("op/general/name_9999_x", "fail"))).status == "fail"
+    assert sum(len([*waive.by_case.candidates(case)]) for case in cases) <= 2 * len(cases)
 
 
 @pytest.mark.parametrize("name", FIELDS)

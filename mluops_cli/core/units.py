@@ -1,0 +1,41 @@
+"""Numbers as people read them: with a noun in singular or plural, with a unit that keeps them short."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_BINARY: Final = ("KiB", "MiB", "GiB", "TiB")
+_TIMES: Final = ((1.0, "µs"), (1e3, "ms"), (1e6, "s"))  # microseconds in the unit
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: 1 case, 2 cases; plural where it doesn't end in an s."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def format_bytes(size: float) -> str:
+    """A size in bytes: 512 B, 1.5 GiB."""
+    if size < 1024:
+        return f"{size:.0f} B"
+    for unit in _BINARY:
+        size /= 1024
+        if size < 1024 or unit == _BINARY[-1]:
+            break
+    return f"{size:.1f} {unit}"
+
+
+def format_microseconds(time: float) -> str:
+    """A time given in microseconds, with three digits: 4.21 µs, 38.5 ms, 2 s."""
+    scale, unit = next(((s, u) for s, u in reversed(_TIMES) if time >= s), _TIMES[0])
+    return f"{three_digits(time / scale)} {unit}"
+
+
+def format_fraction(value: float) -> str:
+    """A fraction in percent, with two digits at least: 62.5%, 0.031%, 0%."""
+    percent = value * 100
+    return f"{percent:.1f}%" if abs(percent) >= 1 or not percent else f"{percent:.2g}%"
+
+
+def three_digits(value: float) -> str:
+    """A number with three digits, never as a power of ten below a million: 4.21, 38.5, 1240."""
+    return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.3g}"
