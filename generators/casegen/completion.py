@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from generators.casegen.baseline import check_output, compute_baseline
 from generators.casegen.case_writer import CaseContent, Entry, MaybeArrays, set_theory, write_content
 from generators.casegen.node import note_criteria, set_baseline_device, set_criteria, set_dims
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.binding import Bound, bind
-from generators.contracts.model import UNKNOWN, Shape
-from generators.contracts.operator import Arrays
+from generators.contracts.operator import Array, Arrays
+from generators.contracts.outputs import check_output
 from generators.operator_registry import operator_named
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.errors import InputError, SourceLocation, located
@@ -42,7 +41,7 @@ def complete(
         assert operator is not None
         warnings: list[str] = []
         inputs = bound.input_arrays(warnings.append)
-        outputs: MaybeArrays = dict.fromkeys(bound.outputs)
+        outputs: dict[str, Array | None] = dict.fromkeys(bound.outputs)
         node = proto.Node()
         node.CopyFrom(file.node)
         if file.meta is None:
@@ -55,12 +54,11 @@ def complete(
             )
             proto.set_meta(node, meta)
         if SUCCESS in bound.expect:
-            if bound.carries_baseline:
-                outputs = {key: record.array() for key, record in bound.outputs.items()}
-            else:
-                with located(SourceLocation(str(source))):
-                    outputs = compute_baseline(operator, inputs, _told_shapes(bound), bound.params)
-                _adopt(node, bound, outputs)
+            with located(SourceLocation(str(source))):
+                baseline = bound.baseline(inputs)
+            outputs |= baseline
+            if not bound.carries_baseline:
+                _adopt(node, bound, baseline)
             if not file.node.HasField("test_param") and not file.node.evaluation_criterion:
                 set_criteria(node, list(bound.criteria.values()))
             set_baseline_device(node)
@@ -104,7 +102,8 @@ def bind_known(file: CaseFile, name: str, manifest_meta: Mapping[str, Any] | Non
 def _set_dynamic_criteria(node: Any, bound: Bound, inputs: MaybeArrays, outputs: MaybeArrays, metrics: Metrics) -> None:
     """Replace the thresholds of an existing file by dynamic ones."""
     assert bound.operator is not None
-    env = bound.operator.contract.bind(_told_shapes(bound), bound.params)
+    contract = bound.operator.contract
+    env = contract.bind(contract.known(bound.shapes), bound.params)
     dtypes = {name: record.dtype.name for name, record in bound.outputs.items()}
     given, baseline = (
         {name: array for name, array in arrays.items() if array is not None} for arrays in (inputs, outputs)
@@ -116,22 +115,12 @@ def _set_dynamic_criteria(node: Any, bound: Bound, inputs: MaybeArrays, outputs:
     note_criteria(meta, {bound.outputs[name].id: own for name, own in criteria.items()})
 
 
-def _told_shapes(bound: Bound) -> dict[str, Shape]:
-    """The shapes of a file's tensors, without those outputs whose sizes only the data tell."""
-    assert bound.operator is not None
-    contract = bound.operator.contract
-    given = {key: record.shape for key, record in bound.inputs.items()}
-    env = contract.bind(given, bound.params)
-    known = {key: each.shape for key, each in bound.outputs.items() if UNKNOWN not in contract.shape(key, env)}
-    return given | known
-
-
 def _adopt(node: Any, bound: Bound, outputs: Arrays) -> None:
     """Take the baseline's shapes into the file where only the data tell them; InputError where others contradict."""
-    told = _told_shapes(bound)
+    assert bound.operator is not None
+    known = bound.operator.contract.known(bound.shapes)
     for (name, record), tensor in zip(bound.outputs.items(), node.output, strict=True):
-        dims = told.get(name, (UNKNOWN,) * len(record.shape))
-        check_output(name, dims, record.dtype.name, outputs[name], record.place)
+        check_output(name, known[name], record.dtype.name, outputs[name], record.place)
         set_dims(tensor, outputs[name].shape)
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from generators.casegen.baseline import check_output, compute_baseline
 from generators.casegen.case_data import draw_inputs, omitted_tensors
 from generators.casegen.case_writer import CaseContent, Entry, MaybeArrays, set_theory, write_content
 from generators.casegen.node import build_node, recipe, short_place
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.case import Case, TensorPlan
-from generators.contracts.model import UNKNOWN
 from generators.contracts.operator import Array, Operator
+from generators.contracts.outputs import check_output
 from generators.operator_registry import operator_named
 from schemas.errors import SourceLocation, located
 from schemas.status import SUCCESS
@@ -59,9 +58,9 @@ def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None) 
 
 def _with_baseline(case: Case, operator: Operator, inputs: MaybeArrays) -> tuple[Case, Mapping[str, Array]]:
     """The baseline, and the case with the sizes that only the data tell."""
-    shapes = {plan.name: plan.dims for plan in (*case.inputs, *case.outputs) if UNKNOWN not in plan.dims}
+    shapes = {plan.name: plan.dims for plan in (*case.inputs, *case.outputs)}
     with located(SourceLocation(case.place)):
-        outputs = compute_baseline(operator, inputs, shapes, case.params)
+        outputs = operator.baseline(inputs, shapes, case.params)
     return replace(case, outputs=tuple(_settled(plan, outputs[plan.name], case) for plan in case.outputs)), outputs
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from generators.contracts.faults import Fault, tensors_with
-from generators.contracts.model import LARGE, Contract, Parameter
-from generators.contracts.operator import Array, Operator
+from generators.contracts.model import LARGE, Contract, Parameter, Shape
+from generators.contracts.operator import Array, Arrays, Operator
 from generators.data.draw import draw_random_data
 from schemas.casefiles.enum_numbering import OLD
 from schemas.casefiles.reading import CaseFile
@@ -87,6 +87,39 @@ class Bound:
         if warn is not None and self.file.numbering.text:
             warn(f"{self.file.path}: {self.file.numbering.text}")
         return {name: self._input(name, record, warn) for name, record in self.inputs.items()}
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        """The shapes of the tensors that have a descriptor."""
+        return {name: each.dims for name, each in self.descriptors.items() if each is not None}
+
+    def check_values(self, inputs: Mapping[str, Array | None]) -> None:
+        """InputError where the values of an input are outside the operator's contract."""
+        given = {name: array for name, array in inputs.items() if array is not None}
+        if self.operator is not None and len(given) == len(inputs):
+            contract = self.operator.contract
+            self.operator.check_values(given, contract.bind(contract.known(self.shapes), self.params))
+
+    def baseline(self, inputs: Mapping[str, Array | None], outputs: Iterable[str] | None = None) -> Arrays:
+        """The baseline by output: what the file carries, else what the reference kernel computes.
+
+        outputs are the wanted ones; by default all that there is a baseline of. InputError where the values of an input
+        are outside the contract, or where the file carries no baseline and its operator has no contract.
+        """
+        if not self.carries_baseline:
+            computed = self.computed(inputs)
+            return {name: computed[name] for name in (computed if outputs is None else outputs)}
+        self.check_values(inputs)
+        if outputs is None:
+            outputs = [name for name, record in self.outputs.items() if record.has_values or not record.elements]
+        return {name: self.outputs[name].array() for name in outputs}
+
+    def computed(self, inputs: Mapping[str, Array | None], params: Mapping[str, Any] | None = None) -> Arrays:
+        """All outputs as the reference kernel computes them, with the file's parameters or others."""
+        if self.operator is None:
+            text = f"carries no baseline, and operator {self.op} has no reference kernel to compute it"
+            raise InputError(text, SourceLocation(str(self.file.path)))
+        return self.operator.baseline(inputs, self.shapes, self.params if params is None else params)
 
     def _input(self, name: str, record: TensorRecord, warn: Callable[[str], None] | None) -> Array | None:
         if name in self.omitted or record.absent:

@@ -159,14 +159,29 @@ class Contract:
         counted = [parameter.output for parameter in self.parameters if parameter.output is not None]
         return frozenset(name for tensor, dim in counted for name in self.tensors[tensor].dims[dim].names)
 
+    def known(self, shapes: Mapping[str, Shape]) -> dict[str, Shape]:
+        """The shapes with UNKNOWN for every size that only the data tell."""
+        if not self.data_sizes:
+            return dict(shapes)
+        return {
+            name: tuple(
+                UNKNOWN if expression.names & self.data_sizes else size
+                for size, (_, expression) in zip(shape, self._dims[name], strict=False)
+            )
+            for name, shape in shapes.items()
+        }
+
     def bind(self, shapes: Mapping[str, Shape], params: Params) -> Env:
-        """Sizes and parameters by name, as far as the given shapes and params tell; no check is made."""
+        """Sizes and parameters by name, as far as the given shapes and params tell; no check is made.
+
+        A size of UNKNOWN tells nothing.
+        """
         env: Env = dict(params)
         for name, shape in shapes.items():
             dims = self._dims[name]
             if len(dims) == len(shape):
                 for (bare, _), size in zip(dims, shape, strict=True):
-                    if bare is not None and bare not in env:
+                    if bare is not None and bare not in env and size != UNKNOWN:
                         env[bare] = size
         for parameter in self.passed_parameters:
             if parameter.name not in env and parameter.default is not None:
@@ -209,12 +224,12 @@ class Contract:
 
     def sound(self, tensors: Iterable[Tensor], env: Env) -> bool:
         """A quick yes to whether violations finds nothing; False means: ask it. tensors are in the contract's order."""
-        scope = {f"_{position}": tensor for position, tensor in enumerate(tensors)}
-        scope.update(env)
+        scope: Env = {f"_{position}": tensor for position, tensor in enumerate(tensors)}
+        scope |= dict.fromkeys(self.data_sizes, UNKNOWN) | env
         try:
             return bool(eval(self._soundness, GLOBALS, scope))
         except UNCOMPUTABLE:
-            return False  # sizes only the data tell, or something is missing
+            return False  # something is missing
 
     def violations(
         self, descriptors: Mapping[str, Descriptor | None], params: Params, env: Env | None = None

@@ -11,6 +11,7 @@ import numpy as np
 
 from generators.contracts.model import Contract, Env, Params, Shape
 from generators.expressions import parse_expression
+from schemas.errors import MluopsError
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
@@ -39,9 +40,21 @@ class Operator(ABC):
         """
         return None
 
-    def baseline(self, inputs: Arrays, shapes: Mapping[str, Shape], params: Params) -> Arrays:
-        """The outputs of the reference kernel for a call with tensors of these shapes, outputs included."""
-        return self.reference(inputs, self.contract.bind(shapes, params))
+    def baseline(self, inputs: Mapping[str, Array | None], shapes: Mapping[str, Shape], params: Params) -> Arrays:
+        """The outputs of the reference kernel by name, in the contract's order: the one way to a baseline.
+
+        shapes are those of inputs and outputs; sizes that only the data tell are ignored. InputError where the values
+        of an input are outside the contract, MluopsError where the kernel returns other outputs than the contract's.
+        """
+        given = {name: array for name, array in inputs.items() if array is not None}
+        env = self.contract.bind(self.contract.known(shapes), params)
+        self.check_values(given, env)
+        outputs = self.reference(given, env)
+        wanted = [tensor.name for tensor in self.contract.outputs]
+        if set(outputs) != set(wanted):
+            text = f"returns {sorted(outputs)}, its contract says {wanted}"
+            raise MluopsError(f"reference kernel of {self.contract.op} {text}")
+        return {name: outputs[name] for name in wanted}
 
     def check_values(self, inputs: Arrays, env: Env) -> None:  # noqa: B027 - most operators take any values
         """InputError where the values of an input are outside the contract; the shapes are known to be right."""

@@ -51,13 +51,12 @@ def _check_indices(bound: Bound, operator: Operator) -> Iterator[Finding]:
     if sum(record.span * record.dtype.width for record in bound.inputs.values()) > _DRAWN:
         return
     try:
-        arrays = {name: array for name, array in bound.input_arrays().items() if array is not None}
-        shapes = {name: array.shape for name, array in arrays.items()}
+        inputs = bound.input_arrays()
     except InputError:
         return  # other rules tell
     drawn = any(record.source == "random_data" for record in bound.inputs.values())
     try:
-        operator.check_values(arrays, operator.contract.bind(shapes, bound.params))
+        bound.check_values(inputs)
     except InputError as error:
         told = f"{error.message}{' (as drawn here)' if drawn else ''}"
         fix = "store indices that are in range and distinct; random_data can't promise either" if drawn else ""
