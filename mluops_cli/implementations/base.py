@@ -1,9 +1,10 @@
-"""What an implementation under test is to the runner: it answers a call with a status and filled outputs."""
+"""The interface between the runner and an implementation under test."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from generators.contracts.faults import Fault
+from schemas.errors import MluopsError
 from schemas.status import SUCCESS
 from schemas.tensor_descriptor import Descriptor
 
@@ -21,10 +23,20 @@ Array = np.ndarray[Any, Any]
 class Call:
     """One call of an operator.
 
-    inputs are read-only arrays by tensor name, outputs arrays to be written in place; None stands for a null pointer
-    or a tensor too large to allocate. descriptors hold every tensor, inputs before outputs (one called like an input as
-    x~2), None for a null descriptor. params are plain ints, floats and lists. faults tell what the
-    caller omits. file is the case file it comes from, if from one.
+    Attributes:
+        op: the operator's name, such as "psamask_forward".
+        inputs: one read-only array per input tensor, in the operator's order. Its shape is the tensor's dims, its dtype
+            the NumPy dtype of the tensor (ml_dtypes for bfloat16 and float8; complex_half is half with a last axis of 2
+            parts), its strides are those of the descriptor (C-contiguous where the descriptor has none). None stands
+            for a null data pointer, and for a tensor of 2^31 elements or more, which is never allocated.
+        outputs: one writable array per output tensor, likewise. The implementation writes its results into this memory.
+            It is filled with sentinel values before each call, or with the value that the contract names.
+        params: the parameters by name: int, float, or a list of them.
+        descriptors: one descriptor per tensor, inputs before outputs; None for a null descriptor. An output that has
+            the name x of an input is called x~2 here.
+        faults: how an invalid call deviates from a valid one, null pointers and a withheld workspace.
+        file: the case file, None for a call that has none.
+        node: the case file's Node message without values and with the metadata, None for a call that has no file.
     """
 
     op: str
@@ -34,11 +46,20 @@ class Call:
     descriptors: Mapping[str, Descriptor | None]
     faults: tuple[Fault, ...] = ()
     file: Path | None = None
+    node: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call: the operator's status, its time if it was taken, workspace asked for, scalar results."""
+    """The result of a call, besides the outputs.
+
+    Attributes:
+        status: the operator's status, a name of `schemas.status`, such as "SUCCESS" or "BAD_PARAM".
+        latency_us: the time of the computation in microseconds, as the implementation's own timer measured it. None
+            where it has no timer: the runner then uses its own time of the whole call.
+        workspace_bytes: the size of the workspace that the implementation asked for, None where it has no workspace.
+        scalars: the operator's scalar results by name, such as num_act_out.
+    """
 
     status: str = SUCCESS
     latency_us: float | None = None
@@ -47,52 +68,76 @@ class Outcome:
 
 
 class CannotShow(Exception):  # noqa: N818 - not an error: the case is skipped with this reason
-    """The implementation can't be shown this case (no kernel, no way to see the fault): the case is a skip."""
+    """The implementation can't be given this case (no kernel, or no way to pass the fault on): the case is skipped."""
 
 
 class OutOfBounds(Exception):  # noqa: N818 - a verdict on the implementation, not an error of ours
-    """The implementation wrote outside the memory it was given: the case fails with this reason."""
+    """The implementation wrote outside of the memory it may write to: the case fails with this reason."""
 
 
 class Crashed(Exception):  # noqa: N818 - a verdict on the implementation, not an error of ours
-    """The program that the implementation is ended as no operator should: the case is a crash with this reason."""
+    """The program under test ended in a way that is no answer: the case is a crash with this reason."""
 
 
 class BadAnswer(Exception):  # noqa: N818 - a verdict on the implementation, not an error of ours
-    """What the implementation answered with means nothing: the case is an error of its own with this reason."""
+    """The implementation returned something that has no meaning: the case is an error of the implementation."""
+
+
+class AdapterError(MluopsError):
+    """The adapter between runner and implementation failed, such as on a full disk: an error of the tool, exit code 3.
+
+    It says nothing about the implementation.
+    """
+
+
+@contextmanager
+def adapter_errors(adapter: str) -> Iterator[None]:
+    """Mark a block as the adapter's own work: what it raises becomes an AdapterError, unless it is a verdict."""
+    try:
+        yield
+    except (CannotShow, OutOfBounds, Crashed, BadAnswer, AdapterError):
+        raise
+    except Exception as error:
+        raise AdapterError(f"{adapter}: {error or type(error).__name__}") from error
 
 
 class Implementation(ABC):
-    """An implementation under test, made in the worker process from the OPTIONS of `--impl NAME[:OPTIONS]`.
+    """An implementation under test, constructed once per worker process from the OPTIONS of `--impl NAME[:OPTIONS]`.
 
-    Constructing one raises InputError for bad options and UnavailableError for what the machine lacks. call() raises
-    CannotShow for a skip, OutOfBounds for a fail, Crashed for a crash, BadAnswer for an error; any other exception is
-    the implementation's own error.
+    The constructor raises InputError for wrong options and UnavailableError for something that the machine lacks.
+    A subclass sets `name`, the NAME of `--impl`, and `needs`, one phrase for `mluops implementations`.
     """
 
     name: ClassVar[str]
-    needs: ClassVar[str] = ""  # what it needs, for `mluops implementations`
+    needs: ClassVar[str] = ""
 
     def __init__(self, options: str = "") -> None:
         self.options = options
 
     @abstractmethod
     def call(self, call: Call) -> Outcome:
-        """Run the operator once."""
+        """Run the operator once and write the results into call.outputs.
+
+        Raises CannotShow for a skip, OutOfBounds for a fail, Crashed for a crash, BadAnswer for an error of the
+        implementation, AdapterError for an error of the tool. Any other exception is an error of the implementation.
+        """
+
+    def close(self) -> None:  # noqa: B027 - most implementations hold nothing
+        """Release what the implementation holds (device handles); called once, when the worker ends."""
 
     def device(self) -> str | None:
-        """The name of the device it runs on, for the table of peaks; None for the cores of this machine."""
+        """Return the name of the device for the table of peaks, None where the cores of this machine do the work."""
         return None
 
     def flush_cache(self) -> None:  # noqa: B027 - only devices have caches of their own
-        """Drive the operands out of the device's caches, before a timed call; those of this machine aren't meant."""
+        """Evict the operands from the device's caches before a timed call; the runner does this for the host's."""
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """Why it can't be used on this machine, None where it can."""
+        """Return why this machine can't run it, None where it can."""
         return None
 
     @classmethod
     def operators(cls) -> tuple[str, ...] | None:
-        """The operators it has, None when that shows only at the call."""
+        """Return the names of the operators it has, None where only a call can tell."""
         return None

@@ -1,4 +1,10 @@
-"""A callable `f(op, inputs, outputs, params)` as a kernel: what it is given, what its answers mean (DESIGN.md)."""
+"""Calls of a Python callable `f(op, inputs, outputs, params)`: its arguments and the meaning of its answers.
+
+`python:` and the bundled implementations use it. The callable may take the keywords `descriptors` (name -> Descriptor
+or None) and `handle` (None for a null handle). Two attributes are optional. `workspace_size`, called likewise, returns
+the bytes of workspace that the call needs, or writes them to `size[0]` where it takes the keyword `size`; the workspace
+is then `params["workspace"]`, a flat uint8 array. `synchronize()` waits for work that the call has only started.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +17,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.contracts.faults import (
-    NULL_HANDLE,
-    NULL_WORKSPACE_SIZE,
-    WORKSPACE_SHORT,
-    Fault,
-    tensors_with,
-)  # fmt: skip
+from generators.contracts.faults import NULL_HANDLE, NULL_WORKSPACE_SIZE, tensors_with
 from generators.contracts.model import Violation
 from mluops_cli.implementations.base import Array, BadAnswer, Call, CannotShow, Outcome, OutOfBounds
-from mluops_cli.implementations.memory import CanaryBuffer, workspace
-from mluops_cli.implementations.scalars import scalar_names
-from mluops_cli.implementations.violations import violations
+from mluops_cli.implementations.call_contract import scalar_names, violations
+from mluops_cli.implementations.workspace import granted_bytes, poisoned, size_is_asked
 from schemas.errors import InputError
 from schemas.status import SUCCESS, status_name
 
-_HANDLE: Final = object()  # what a callable that takes `handle` gets, None for the fault null_handle
-# Given where the contract is broken, so that its size can't be asked for: enough, and never touched by us (nothing that
-# is computed in it would be judged).
-_SPARE_WORKSPACE: Final = 1 << 28
-_SHOWN_BY_DESCRIPTORS: Final = (".descriptor", ".layout", ".strides")
+_HANDLE: Final = object()  # the argument `handle` of a call whose handle is not null
+_NEED_DESCRIPTORS: Final = (".descriptor", ".layout", ".strides", "large")  # ends of rules that arrays don't show
 
 
 class CallableKernel:
-    """A callable, its signature read once; shared by `python:` and the bundled implementations."""
+    """A callable whose signature is read once."""
 
     def __init__(self, target: Callable[..., Any]) -> None:
         self.target = target
@@ -44,47 +40,45 @@ class CallableKernel:
         self.synchronize: Callable[[], Any] = getattr(target, "synchronize", None) or _nothing
 
     def __call__(self, call: Call) -> Outcome:
-        """Run it once; CannotShow for what it can't see, OutOfBounds for a damaged workspace, BadAnswer."""
-        broken = violations(call)
-        self._refuse_invisible(call, broken)
-        needed, room = None, None
+        """Call it once; CannotShow for a fault that it can't see, OutOfBounds for a corrupt workspace, BadAnswer."""
+        self._refuse_invisible(call, violations(call))
+        needed, workspace = None, None
         if self.workspace_size is not None:
-            if broken or any(array is None for array in (*call.inputs.values(), *call.outputs.values())):
-                room = CanaryBuffer(_SPARE_WORKSPACE)
-            else:
+            if size_is_asked(call):
                 needed, status = self._ask(call)
                 if needed is None:
                     return Outcome(status)
-                room = _workspace(needed, call.faults)
-            call = replace(call, params={**call.params, "workspace": None if room is None else room.bytes})
+            size = granted_bytes(call, needed)
+            workspace = None if size is None else poisoned(size)
+            call = replace(call, params={**call.params, "workspace": None if workspace is None else workspace.bytes})
         arguments, keywords = _arguments(call, self.keywords)
-        self.synchronize()  # so that nothing of before counts
+        self.synchronize()  # work of an earlier call must not count
         start = perf_counter()
         answer = self.target(*arguments, **keywords)
         self.synchronize()
         latency = (perf_counter() - start) * 1e6
-        if room is not None and (damage := room.damage()):
-            raise OutOfBounds(f"workspace: {damage}")
+        if workspace is not None and (corruption := workspace.corruption()):
+            raise OutOfBounds(f"workspace: {corruption}")
         status, scalars = _answer(answer, call.op)
         return Outcome(status, latency, needed, scalars)
 
     def _refuse_invisible(self, call: Call, broken: list[Violation]) -> None:
-        """CannotShow where nothing that the callable is given shows what is wrong with the case."""
+        """Raise CannotShow where none of the callable's arguments shows what is wrong with the call."""
         if "descriptors" not in self.keywords:
             if tensors_with("null_descriptor", call.faults):
                 raise CannotShow("takes no keyword 'descriptors', so a null descriptor can't be shown")
-            hidden = [each for each in broken if each.rule.endswith(_SHOWN_BY_DESCRIPTORS) or each.rule == "large"]
+            hidden = [each for each in broken if each.rule.endswith(_NEED_DESCRIPTORS)]
             if broken and hidden == broken:
                 raise CannotShow(f"takes no keyword 'descriptors', so this can't be shown: {hidden[0].text}")
         if NULL_HANDLE in call.faults and "handle" not in self.keywords:
             raise CannotShow("takes no keyword 'handle', so a null handle can't be shown")
         if any(fault.of_workspace for fault in call.faults) and self.workspace_size is None:
-            raise CannotShow("has no workspace_size, so it can't be denied a workspace")
+            raise CannotShow("has no workspace_size, so no workspace can be withheld")
         if NULL_WORKSPACE_SIZE in call.faults and "size" not in self.size_keywords:
             raise CannotShow("has no workspace_size that takes the keyword 'size', so a null one can't be shown")
 
     def _ask(self, call: Call) -> tuple[int | None, str]:
-        """The bytes of workspace needed, and SUCCESS; or None and the status it was refused with."""
+        """Return the bytes of workspace needed and SUCCESS, or None and the status of the refusal."""
         assert self.workspace_size is not None
         size = None if NULL_WORKSPACE_SIZE in call.faults else np.zeros(1, np.uint64)
         arguments, keywords = _arguments(call, self.size_keywords, size)
@@ -99,16 +93,16 @@ class CallableKernel:
 
 
 def _nothing() -> None:
-    """What a callable without asynchronous work has to wait for."""
+    """Stand in for the synchronize of a callable without asynchronous work."""
 
 
 def _arguments(
     call: Call, keywords: Sequence[str], size: Array | None = None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What a callable is given in one use, all its own but for the memory.
+    """Return the arguments and keywords of one call: new views, lists and dicts, which share memory with the case only.
 
-    A shape, dtype or stride that it sets on an array is not what is judged, and a list that it changes doesn't show in
-    the next use.
+    A shape, dtype or stride that the callable sets on a view does not reach the judge, a list that it changes does not
+    reach the next call.
     """
     params = {name: list(value) if isinstance(value, list) else value for name, value in call.params.items()}
     named = {
@@ -124,7 +118,7 @@ def _views(arrays: Mapping[str, Array | None]) -> dict[str, Array | None]:
 
 
 def _keywords(target: Callable[..., Any] | None, *wanted: str) -> tuple[str, ...]:
-    """Which of the wanted keywords the callable takes; none where it hides its signature."""
+    """Return the wanted keywords that the callable takes; none where its signature can't be read."""
     if target is None:
         return ()
     try:
@@ -136,16 +130,8 @@ def _keywords(target: Callable[..., Any] | None, *wanted: str) -> tuple[str, ...
     return tuple(name for name in wanted if anything or name in named)
 
 
-def _workspace(needed: int, faults: tuple[Fault, ...]) -> CanaryBuffer | None:
-    if not any(fault.of_workspace for fault in faults):
-        return workspace(needed)
-    if needed == 0:
-        raise CannotShow("asks for a workspace of 0 bytes, so it can't be denied one")
-    return workspace(needed - 1) if WORKSPACE_SHORT in faults else None
-
-
 def _answer(answer: Any, op: str) -> tuple[str, dict[str, int]]:
-    """Status and scalars of what a callable returned; BadAnswer for anything else."""
+    """Return the status and the scalars that a callable returned; BadAnswer for anything else."""
     if not isinstance(answer, Mapping):
         return _status(answer), {}
     known = scalar_names(op)
@@ -167,7 +153,7 @@ def _status(answer: Any) -> str:
 
 
 def _whole(value: Any, what: str, wanted: str = "a whole number") -> int:
-    """The value as an int; BadAnswer where it is none."""
+    """Return the value as an int; BadAnswer where it is no integer."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)

@@ -1,4 +1,4 @@
-"""Memory handed to an implementation: aligned, with guard bytes before and after that show a write out of bounds."""
+"""Memory for an implementation to write to: aligned, between canary bytes that show a write out of bounds."""
 
 from __future__ import annotations
 
@@ -6,50 +6,48 @@ from typing import Any, Final
 
 import numpy as np
 
-GUARD: Final = 4096  # bytes on each side: a lost row or tile lands in them, and looking costs a microsecond
+Array = np.ndarray[Any, Any]
+
+CANARY_BYTES: Final = 4096  # on each side: a whole lost row or tile falls into them, and a check takes a microsecond
 ALIGNMENT: Final = 64
-_PATTERN: Final = 0xA5
-_POISON: Final = 0xFF
+CANARY: Final = 0xA5
 
 
 class CanaryBuffer:
-    """size writable bytes at a multiple of 64, between two guards; the bytes themselves are not initialised."""
+    """size writable bytes at a multiple of 64, uninitialised, with canary bytes before and after."""
 
     def __init__(self, size: int) -> None:
-        raw = np.empty(GUARD + size + GUARD + ALIGNMENT, np.uint8)
-        start = GUARD + (-(raw.ctypes.data + GUARD)) % ALIGNMENT
-        self.bytes: np.ndarray[Any, Any] = raw[start : start + size]
-        self.whole = raw[start - GUARD : start + size + GUARD]  # with the guards
-        self._before = raw[start - GUARD : start]
-        self._after = raw[start + size : start + size + GUARD]
+        raw = np.empty(CANARY_BYTES + size + CANARY_BYTES + ALIGNMENT, np.uint8)
+        start = CANARY_BYTES + (-(raw.ctypes.data + CANARY_BYTES)) % ALIGNMENT
+        self.bytes: Array = raw[start : start + size]
+        self._before = raw[start - CANARY_BYTES : start]
+        self._after = raw[start + size : start + size + CANARY_BYTES]
         self.restore()
 
     def restore(self) -> None:
-        """Write the guards anew."""
-        self._before[:] = _PATTERN
-        self._after[:] = _PATTERN
+        """Write the canaries anew."""
+        self._before[:] = CANARY
+        self._after[:] = CANARY
 
-    def damage(self) -> str | None:
-        """Which guard was overwritten and where, None where both are whole."""
-        if (hit := np.flatnonzero(self._after != _PATTERN)).size:
-            return f"written out of bounds, {hit[0]} bytes behind the end ({hit.size} guard bytes changed)"
-        if (hit := np.flatnonzero(self._before != _PATTERN)).size:
-            return f"written out of bounds, {GUARD - hit[0]} bytes before the start ({hit.size} guard bytes changed)"
-        return None
+    def corruption(self) -> str | None:
+        """Return which canary bytes were overwritten, None where all are intact."""
+        return corruption(self._before, self._after)
 
 
-def workspace(size: int) -> CanaryBuffer:
-    """Memory to hand out as a workspace, each byte 0xFF: NaN in every float, -1 in every signed integer.
+def corruption(before: Array, after: Array) -> str | None:
+    """Return which of the canary bytes before and after some memory were overwritten, None where all are intact."""
+    if (hit := np.flatnonzero(after != CANARY)).size:
+        return f"written out of bounds, {hit[0]} bytes behind the end ({hit.size} canary bytes changed)"
+    if (hit := np.flatnonzero(before != CANARY)).size:
+        return f"written out of bounds, {len(before) - hit[0]} bytes before the start ({hit.size} canary bytes changed)"
+    return None
 
-    Fresh memory of the system is zeroed, and would hide that a kernel presumes it so.
+
+def memory_of(array: Array) -> Array:
+    """Return the bytes from an array's first element to its last, the gaps of a strided one included.
+
+    The result is a flat uint8 view of the same memory.
     """
-    memory = CanaryBuffer(size)
-    memory.bytes[:] = _POISON
-    return memory
-
-
-def memory_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The bytes from an array's first element to its last, gaps of a strided one included: a flat view, not a copy."""
     steps = ((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
     count = sum(steps) + array.itemsize if array.size else 0
     first = array.reshape(-1)[:1] if array.flags.c_contiguous else array[(slice(0, 1),) * array.ndim].reshape(-1)

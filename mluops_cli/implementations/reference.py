@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 
 from generators.operator_registry import operators
-from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome
+from mluops_cli.implementations.base import Array, Call, CannotShow, Implementation, Outcome
+from mluops_cli.implementations.call_contract import violations
 from schemas.errors import InputError
 from schemas.status import BAD_PARAM
 
@@ -38,7 +38,7 @@ class Reference(Implementation):
             return Outcome(status)
         params = {name: tuple(value) if isinstance(value, list) else value for name, value in call.params.items()}
         start = time.perf_counter()
-        inputs = {name: _held(array, call, name) for name, array in call.inputs.items()}
+        inputs = {name: _data(array, call, name) for name, array in call.inputs.items()}
         shapes = {name: descriptor.dims for name, descriptor in call.descriptors.items() if descriptor is not None}
         computed = operator.baseline(inputs, shapes, params)
         latency = (time.perf_counter() - start) * 1e6
@@ -50,21 +50,20 @@ class Reference(Implementation):
 
 
 def _refusal(call: Call) -> str | None:
-    """The status of the first broken rule or fault, None for a valid call."""
-    contract = operators()[call.op].contract
+    """Return the status of the first broken rule or fault, None for a valid call."""
     if call.faults:
-        return BAD_PARAM  # every withheld handle, pointer, descriptor or workspace is a bad parameter
-    params = {name: tuple(value) if isinstance(value, list) else value for name, value in call.params.items()}
-    violations = contract.violations(call.descriptors, params)
-    broken = next((violation for violation in violations if violation.statuses), None)
-    if broken is not None:
-        return broken.statuses[0]
-    if violations:
-        raise CannotShow(f"outside the contract: {violations[0].text}")
+        return BAD_PARAM  # whatever the fault withholds (handle, pointer, descriptor, workspace)
+    broken = violations(call)
+    for violation in broken:
+        if violation.statuses:
+            return violation.statuses[0]
+    if broken:
+        raise CannotShow(f"outside the contract: {broken[0].text}")
     return None
 
 
-def _held(array: np.ndarray[Any, Any] | None, call: Call, name: str) -> np.ndarray[Any, Any]:
+def _data(array: Array | None, call: Call, name: str) -> Array:
+    """Return the input's array; an empty one where an empty tensor has none."""
     if array is not None:
         return array
     descriptor = call.descriptors[name]

@@ -13,7 +13,16 @@ from mluops_cli.core.run_settings import Judging
 from mluops_cli.execution.case.floating_point import MODE, require_subnormals
 from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge_outputs
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest
-from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, Implementation, Outcome, OutOfBounds
+from mluops_cli.implementations.base import (
+    AdapterError,
+    BadAnswer,
+    Call,
+    CannotShow,
+    Crashed,
+    Implementation,
+    Outcome,
+    OutOfBounds,
+)
 from mluops_cli.judging.verdict import Verdict, judge_status
 from schemas.errors import MluopsError
 from schemas.status import SUCCESS
@@ -88,6 +97,8 @@ class Calls:
             return {"status": "crash", "reason": str(crash)}
         except BadAnswer as answer:
             return error("implementation", str(answer))
+        except AdapterError:
+            raise  # the tool's own failure, which says nothing about the implementation
         except BaseException as raised:  # SystemExit and the like are the implementation's too
             return error("implementation", f"raised {describe(raised)}")
         self.host_us.append(elapsed * 1e6)

@@ -109,6 +109,7 @@ def prepare(file: CaseFile) -> Prepared:
         bound.descriptors,
         bound.faults,
         file.path,
+        file.node,
     )
     digests = {name: digest(array) for name, array in inputs.items() if array is not None and not is_mapped(array)}
     return Prepared(bound, call, outputs, baseline, digests)

@@ -62,7 +62,7 @@ class OutputBuffer:
 
     def damage(self) -> str | None:
         """What was written outside of it, None where nothing was."""
-        return self._memory.damage()
+        return self._memory.corruption()
 
 
 def digest(array: Array) -> int:

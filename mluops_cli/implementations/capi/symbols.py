@@ -1,7 +1,7 @@
 """The vendor library's C interface as data: functions with their arguments, runtime names, numbers of dtypes, layouts.
 
-The functions of the operators are those of the public mlu_op.h. The runtime's names and directions come from public
-SDK documentation: correct them here where yours differ.
+The operators' functions are those of the public mlu_op.h. The runtime's names and directions come from public SDK
+documentation: correct them here where yours differ.
 """
 
 from __future__ import annotations
@@ -10,22 +10,43 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+SPARSE_CONVOLUTION_DESCRIPTOR: Final = "sparse_conv_desc"
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A function that returns a scalar result after the call, with its arguments (`result` takes the int).
+
+    unstored_with names a parameter: where it is not 0 the library never stores the result.
+    """
+
+    function: str
+    arguments: str
+    unstored_with: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Function:
     """How an operator is called.
 
-    arguments are words in the C order: `handle`; T_desc and T, descriptor and data of the tensor T; `workspace`,
-    `workspace_size`; `sparse_conv_desc`; any other word is an int parameter. size names the function that tells the
-    bytes of workspace, with its arguments (`size` takes them). scalars: result -> (function, arguments) asked after the
-    call. unwritten_when_empty: outputs that the library leaves as they are where a tensor is empty, 0 being meant.
+    arguments are words in the order of C: `handle`; T_desc and T, descriptor and data of the tensor T; `workspace`,
+    `workspace_size`; `sparse_conv_desc`; any other word is an int parameter. size names the function that returns the
+    bytes of workspace, with its arguments (`size` takes them). unwritten_when_empty: outputs that the library leaves as
+    they are where a tensor is empty, 0 being meant.
     """
 
     name: str
     arguments: str
     size: tuple[str, str] | None = None
-    scalars: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    scalars: Mapping[str, Scalar] = field(default_factory=dict)
     unwritten_when_empty: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The library's functions that a call needs, besides those that every call needs."""
+        names = [self.name, *(scalar.function for scalar in self.scalars.values())]
+        names += [] if self.size is None else [self.size[0]]
+        return (*names, *(SPARSE_CONVOLUTION if SPARSE_CONVOLUTION_DESCRIPTOR in self.arguments.split() else ()))
 
 
 OPERATORS: Final[Mapping[str, Function]] = {
@@ -57,29 +78,42 @@ OPERATORS: Final[Mapping[str, Function]] = {
             "mluOpGetIndicePairsWorkspaceSize",
             "handle sparse_conv_desc indices_desc indice_pairs_desc out_indices_desc indice_num_desc size",
         ),
-        scalars={"num_act_out": ("mluOpGetSparseConvolutionNumActOut", "sparse_conv_desc result")},
+        scalars={"num_act_out": Scalar("mluOpGetSparseConvolutionNumActOut", "sparse_conv_desc result", "sub_m")},
         unwritten_when_empty=("indice_num",),
     ),
 }
 
-# The parameters of mluOpSetSparseConvolutionDescriptor after the descriptor, in its order.
+# How the descriptor of a sparse convolution is made, destroyed and set.
 SPARSE_CONVOLUTION: Final = (
+    "mluOpCreateSparseConvolutionDescriptor",
+    "mluOpDestroySparseConvolutionDescriptor",
+    "mluOpSetSparseConvolutionDescriptor",
+)
+# The setter's parameters after the descriptor, in its order.
+SPARSE_CONVOLUTION_PARAMS: Final = (
     "dimnb", "batch", "pad", "stride", "dilation", "input_space", "filter_space", "output_space",
     "sub_m", "transpose", "inverse",
 )  # fmt: skip
 
-# What every use of the library needs, besides the operators' functions.
+# What every call needs, besides the operators' functions.
 LIBRARY: Final = (
-    "mluOpCreate", "mluOpSetQueue", "mluOpGetErrorString",
+    "mluOpCreate", "mluOpDestroy", "mluOpSetQueue", "mluOpGetErrorString",
     "mluOpCreateTensorDescriptor", "mluOpDestroyTensorDescriptor",
     "mluOpSetTensorDescriptor", "mluOpSetTensorDescriptorEx",
 )  # fmt: skip
 
-# Our word for a function of the runtime -> its name.
+# Setters of tensor descriptors that take int dims and strides -> the same with int64_t, which some libraries have.
+WIDE_SETTERS: Final[Mapping[str, str]] = {
+    "mluOpSetTensorDescriptor": "mluOpSetTensorDescriptor_v2",
+    "mluOpSetTensorDescriptorEx": "mluOpSetTensorDescriptorEx_v2",
+}
+
+# What the adapter calls a function of the runtime -> its name.
 RUNTIME: Final[Mapping[str, str]] = {
     "device_count": "cnrtGetDeviceCount",
     "set_device": "cnrtSetDevice",
     "queue_create": "cnrtQueueCreate",
+    "queue_destroy": "cnrtQueueDestroy",
     "queue_sync": "cnrtQueueSync",
     "malloc": "cnrtMalloc",
     "free": "cnrtFree",

@@ -1,33 +1,33 @@
 """`--impl exec:COMMAND`: a program in any language (docs/exec.md).
 
-`{case}` and `{out}` in the command are the case file and the file that the program writes, `{dir}` a folder with a raw
-file per tensor. Exit code 0 is SUCCESS, 64+n the operator status n; any other end of the program is a crash.
+In the command `{dir}` stands for a folder with a raw file per tensor, `{case}` for a case file and `{out}` for the file
+that the program writes. Exit code 0 is SUCCESS, 64 + n the operator status n; any other end of the program is a crash.
 """
 
 from __future__ import annotations
 
 import shlex
 import shutil
+from contextlib import ExitStack
 from typing import ClassVar, Final
 
-from generators.contracts.faults import NULL_HANDLE, NULL_WORKSPACE_SIZE, WORKSPACE_NULL, WORKSPACE_SHORT
-from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds
+from generators.contracts.faults import NULL_HANDLE, NULL_WORKSPACE_SIZE
+from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds, adapter_errors
 from mluops_cli.implementations.exec import files, folder
-from mluops_cli.implementations.exec.input_hashes import Given
+from mluops_cli.implementations.exec.input_hashes import InputHashes
 from mluops_cli.implementations.exec.program import run_program
 from mluops_cli.processes.scratch_dir import scratch_directory, sweep
 from schemas.errors import InputError, UnavailableError
 from schemas.status import SUCCESS
 
-# Faults that no program can be shown.
-_HIDDEN: Final = (NULL_HANDLE, NULL_WORKSPACE_SIZE, WORKSPACE_NULL, WORKSPACE_SHORT)
+_PLACEHOLDERS: Final = ("{dir}", "{case}", "{out}")
 
 
 class Exec(Implementation):
     """A command that is run once per call, without a shell."""
 
     name: ClassVar[str] = "exec"
-    needs = "a command with {dir}, or with {case} and {out}"
+    needs: ClassVar[str] = "a command with {dir}, or with {case} and {out}"
 
     def __init__(self, options: str = "") -> None:
         super().__init__(options)
@@ -35,11 +35,11 @@ class Exec(Implementation):
             self.command = shlex.split(options)
         except ValueError as error:
             raise InputError(f"exec: the command can't be split into words: {error}: {options}") from None
-        given = {word for word in ("{dir}", "{case}", "{out}") if word in options}
-        if given not in ({"{dir}"}, {"{case}", "{out}"}):
-            found = f"it has {', '.join(sorted(given))}" if given else "it has none of them"
+        used = {word for word in _PLACEHOLDERS if word in options}
+        if used not in ({"{dir}"}, {"{case}", "{out}"}):
+            found = f"it has {', '.join(sorted(used))}" if used else "it has none of them"
             raise InputError(f"exec: a command has {{dir}}, or {{case}} and {{out}}: {found}: {options!r}")
-        self.exchange = folder if "{dir}" in given else files
+        self.exchange = folder if "{dir}" in used else files
         program = shutil.which(self.command[0])
         if program is None:
             raise UnavailableError(f"exec: there is no program {self.command[0]!r}")
@@ -47,23 +47,27 @@ class Exec(Implementation):
         sweep()
 
     def call(self, call: Call) -> Outcome:
-        """Write what the program reads, run it, read what it wrote; Crashed where it ended by itself otherwise.
+        """Write what the program reads, run it, read what it wrote.
 
-        OutOfBounds where it wrote to what it was to read, or more than an output; BadAnswer for what it tells.
+        CannotShow for a fault that no program sees, Crashed where the program ends in another way than with an answer,
+        OutOfBounds where it changed its inputs or the size of an output, BadAnswer for results without a meaning,
+        AdapterError where its files can't be written.
         """
-        hidden = next((fault for fault in call.faults if fault in _HIDDEN), None)
-        if hidden is not None:
-            raise CannotShow(f"exec: a program can't be shown the fault {hidden}")
-        with scratch_directory() as room:
-            places = self.exchange.write(call, room)
-            given = Given(self.exchange.given(call, room))
-            status = run_program([_filled(word, places) for word in self.command])
-            if changed := given.changed():
+        for fault in call.faults:
+            if fault.of_workspace or fault in (NULL_HANDLE, NULL_WORKSPACE_SIZE):
+                raise CannotShow(f"exec: a program can't be shown the fault {fault}")
+        with ExitStack() as stack:
+            with adapter_errors("exec: can't write the program's files"):
+                scratch = stack.enter_context(scratch_directory())
+                paths = self.exchange.write(call, scratch)
+                hashes = InputHashes(self.exchange.read_only(call, scratch))
+            status = run_program([_filled(word, paths) for word in self.command])
+            if changed := hashes.changed():
                 raise OutOfBounds(f"{changed} was changed")
-            return self.exchange.read(call, room, status) if status == SUCCESS else Outcome(status)
+            return self.exchange.read(call, scratch, status) if status == SUCCESS else Outcome(status)
 
 
-def _filled(word: str, places: dict[str, str]) -> str:
-    for name, path in places.items():
+def _filled(word: str, paths: dict[str, str]) -> str:
+    for name, path in paths.items():
         word = word.replace("{" + name + "}", path)
     return word

@@ -1,4 +1,4 @@
-"""The exchange by case files, `{case}` and `{out}`: Node messages in, outputs filled, out (docs/exec.md)."""
+"""The exchange by case files, `{case}` and `{out}`: a Node message in, one with outputs out (docs/exec.md)."""
 
 from __future__ import annotations
 
@@ -15,36 +15,34 @@ from schemas.protos import messages as proto
 _OUT = "out.pb"
 
 
-def write(call: Call, room: Path) -> dict[str, str]:
-    """Write the case without what it is judged by; what stands for `{case}` and `{out}` in the command."""
+def write(call: Call, scratch: Path) -> dict[str, str]:
+    """Write the case without baseline and criteria; return the paths for `{case}` and `{out}` in the command."""
     if call.faults:
         raise CannotShow(f"exec: a case file can't show the fault {call.faults[0]}")
-    if call.file is None:
+    if call.node is None:
         raise CannotShow("exec: the call comes from no case file")
-    with read_case(call.file) as original:
-        node = original.node
-        proto.set_meta(node, _told(proto.get_meta(node)))
-        for tensor in node.output:
-            tensor.ClearField("path")
-            tensor.ClearField("random_data")
-        for tensor, array in zip(node.input, call.inputs.values(), strict=True):
-            if array is None:
-                tensor.ClearField("path")
-                tensor.ClearField("random_data")
-        write_case(room / "case.pb", node, list(call.inputs.values()), [None] * len(node.output))
-    return {"case": str(room / "case.pb"), "out": str(room / _OUT)}
+    node = proto.Node()
+    node.CopyFrom(call.node)
+    proto.set_meta(node, _public_meta(proto.get_meta(node)))
+    inputs = list(call.inputs.values())
+    valueless = [*node.output, *(each for each, array in zip(node.input, inputs, strict=True) if array is None)]
+    for tensor in valueless:
+        tensor.ClearField("path")
+        tensor.ClearField("random_data")
+    write_case(scratch / "case.pb", node, inputs, [None] * len(node.output))
+    return {"case": str(scratch / "case.pb"), "out": str(scratch / _OUT)}
 
 
-def given(call: Call, room: Path) -> Iterator[tuple[str, Path]]:
-    """What write() has written, all of which the program only reads: the case file and the raw files beside it."""
-    for path in room.rglob("[!.]*"):
+def read_only(call: Call, scratch: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files that write() wrote, with a name for messages: the case file and its external data."""
+    for path in scratch.rglob("[!.]*"):
         if path.is_file():
             yield "the case file", path
 
 
-def read(call: Call, room: Path, status: str) -> Outcome:
-    """Take the outputs of the file that the program wrote; ValueError where it isn't what was asked for."""
-    out = next((room / name for name in (_OUT, f"{_OUT}.prototxt") if (room / name).is_file()), None)
+def read(call: Call, scratch: Path, status: str) -> Outcome:
+    """Copy the outputs of the file that the program wrote; ValueError where they are not those of the call."""
+    out = next((scratch / name for name in (_OUT, f"{_OUT}.prototxt") if (scratch / name).is_file()), None)
     if out is None:
         raise ValueError("the program ended well but wrote no {out}")
     with read_case(out) as written:
@@ -61,8 +59,8 @@ def read(call: Call, room: Path, status: str) -> Outcome:
     return Outcome(status)
 
 
-def _told(meta: Any) -> Any:
-    """What the program is told of our metadata: which case it is and its parameters, not what is expected of it."""
+def _public_meta(meta: Any) -> Any:
+    """Return the part of our metadata that the program may see: the case and its parameters, not what is expected."""
     if meta is None:
         return None
     return proto.CaseMeta(suite=meta.suite, name=meta.name, params=meta.params, version=meta.version)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from mluops_cli.implementations.base import Array, BadAnswer, Call, Outcome, OutOfBounds
+from mluops_cli.implementations.call_contract import scalar_names
 from mluops_cli.implementations.memory import memory_of
-from mluops_cli.implementations.scalars import scalar_names
 from schemas.tensor_descriptor import Descriptor
 
 _LATENCY: Final = "latency_us"
@@ -21,55 +21,55 @@ _NULL: Final = "null"  # dtype and layout of a tensor whose descriptor is null
 _NO_FILE: Final = "-"
 
 
-def write(call: Call, room: Path) -> dict[str, str]:
-    """Lay out case.txt, tensors.txt and the raw files; what stands for `{dir}` in the command."""
-    (room / "case.txt").write_text("".join(f"{line}\n" for line in _case_lines(call)), encoding="utf-8")
-    (room / "tensors.txt").write_text("".join(f"{line}\n" for line in _tensor_lines(call)), encoding="utf-8")
+def write(call: Call, scratch: Path) -> dict[str, str]:
+    """Write case.txt, tensors.txt and the raw files; return the path for `{dir}` in the command."""
+    (scratch / "case.txt").write_text("".join(f"{line}\n" for line in _case_lines(call)), encoding="utf-8")
+    (scratch / "tensors.txt").write_text("".join(f"{line}\n" for line in _tensor_lines(call)), encoding="utf-8")
     for _, _, file, array in _tensors(call):
         if array is not None:
-            memory_of(array).tofile(room / file)
-    return {"dir": str(room)}
+            memory_of(array).tofile(scratch / file)
+    return {"dir": str(scratch)}
 
 
-def given(call: Call, room: Path) -> Iterator[tuple[str, Path]]:
-    """The files that the program only reads, with what each is."""
+def read_only(call: Call, scratch: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files that the program may not change, with a name for messages."""
     for role, name, file, array in _tensors(call):
         if role == "input" and array is not None:
-            yield f"input {name}", room / file
+            yield f"input {name}", scratch / file
 
 
-def read(call: Call, room: Path, status: str) -> Outcome:
-    """Take the output files into the outputs; OutOfBounds where one has another size than it had, BadAnswer."""
+def read(call: Call, scratch: Path, status: str) -> Outcome:
+    """Copy the output files into the outputs; OutOfBounds where one has another size than before, BadAnswer."""
     for role, name, file, array in _tensors(call):
         if role == "input" or array is None:
             continue
         memory = memory_of(array)
-        size = (room / file).stat().st_size if (room / file).is_file() else 0
+        size = (scratch / file).stat().st_size if (scratch / file).is_file() else 0
         if size != memory.nbytes:
             raise OutOfBounds(f"output {name}: its file has {size} bytes after the run, expected {memory.nbytes}")
-        with open(room / file, "rb") as raw:
+        with open(scratch / file, "rb") as raw:
             raw.readinto(memory.data)
-    results = dict(_results(room / "results.txt", scalar_names(call.op)))
+    results = dict(_results(scratch / "results.txt", scalar_names(call.op)))
     latency, workspace = results.pop(_LATENCY, None), results.pop(_WORKSPACE, None)
     return Outcome(status, latency, workspace, results)
 
 
 def _tensors(call: Call) -> Iterator[tuple[str, str, str, Array | None]]:
-    """Role, name, file and array of every tensor."""
+    """Yield role, name, file and array of every tensor."""
     for role, short, arrays in (("input", "in", call.inputs), ("output", "out", call.outputs)):
         for index, (name, array) in enumerate(arrays.items()):
             yield role, name, f"{short}{index}.bin", array
 
 
 def _case_lines(call: Call) -> Iterator[str]:
-    """The operator, then per parameter its name, how many numbers it has, and these."""
+    """Yield the operator, then per parameter its name, the count of its numbers, and the numbers."""
     yield call.op
     for name, values in _numbers("", call.params):
         yield " ".join([name, str(len(values)), *(repr(value) for value in values)])
 
 
 def _numbers(prefix: str, params: Mapping[str, Any]) -> Iterator[tuple[str, list[int | float]]]:
-    """The parameters as lists of numbers; a nested one under a dotted name, texts not at all."""
+    """Yield the parameters as lists of numbers; a nested one has a dotted name, texts are left out."""
     for name, value in params.items():
         if isinstance(value, Mapping):
             yield from _numbers(f"{prefix}{name}.", value)
@@ -80,9 +80,9 @@ def _numbers(prefix: str, params: Mapping[str, Any]) -> Iterator[tuple[str, list
 
 
 def _tensor_lines(call: Call) -> Iterator[str]:
-    """Per tensor: role, name, dtype, layout, rank, dims, strides in elements, file."""
-    for (role, name, file, array), told in zip(_tensors(call), call.descriptors.values(), strict=True):
-        given = told or Descriptor(_NULL, _NULL, ())
+    """Yield per tensor: role, name, dtype, layout, rank, dims, strides in elements, file."""
+    for (role, name, file, array), descriptor in zip(_tensors(call), call.descriptors.values(), strict=True):
+        given = descriptor or Descriptor(_NULL, _NULL, ())
         strides = given.strides if given.strides is not None else _dense(given.dims)
         numbers = (len(given.dims), *given.dims, *strides)
         word = "_".join(name.split())
@@ -94,7 +94,7 @@ def _dense(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _results(path: Path, scalars: tuple[str, ...] | None) -> Iterator[tuple[str, Any]]:
-    """What the program tells of its run: a name and a number per line; BadAnswer for anything else."""
+    """Yield the results that the program reports, a name and a number per line; BadAnswer for anything else."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     for number, line in enumerate(lines, 1):
         if words := line.split():
@@ -105,7 +105,7 @@ def _results(path: Path, scalars: tuple[str, ...] | None) -> Iterator[tuple[str,
 
 
 def _value(words: list[str], scalars: tuple[str, ...] | None) -> float | int:
-    """The number behind a name; ValueError, with what was expected, where it isn't of the name's kind."""
+    """Return the number behind a name; ValueError, with what was expected, where the name takes another kind."""
     name = words[0]
     if scalars is not None and name not in (_LATENCY, _WORKSPACE, *scalars):
         raise ValueError(f"only {', '.join((_LATENCY, _WORKSPACE, *scalars))}")

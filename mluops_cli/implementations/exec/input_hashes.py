@@ -1,4 +1,4 @@
-"""The files that a program is given to read, and must leave as they are."""
+"""Hashes of the files that a program may read but not change."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import xxhash
 _BLOCK: Final = 1 << 20
 
 
-class Given:
-    """Files with what each is called, their contents remembered by a hash."""
+class InputHashes:
+    """The hashes of files before a program runs; each file comes with a name for messages."""
 
     def __init__(self, files: Iterable[tuple[str, Path]]) -> None:
         self._files = [(name, path, _hash(path)) for name, path in files]
 
     def changed(self) -> str | None:
-        """What one is called that was changed or removed, None where none was."""
+        """Return the name of a file that was changed or removed since, None where there is none."""
         return next((name for name, path, known in self._files if _hash(path) != known), None)
 
 
 def _hash(path: Path) -> int | None:
-    """None where it is no file any more."""
+    """Return the hash of a file's bytes, None where the path is no regular file."""
     if not path.is_file():  # opening a pipe would wait for its writer
         return None
     state = xxhash.xxh3_64()

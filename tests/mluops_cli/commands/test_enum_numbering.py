@@ -21,13 +21,18 @@ VALUES = np.arange(8, dtype=np.float64)
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A file of the older numbering with its baseline: x, a list of doubles, is y."""
+    """The file of write_old, with a kernel beside it that passes it."""
     (tmp_path / "copy.py").write_text(COPY)
-    VALUES.tofile(tmp_path / "v.bin")
+    return write_old(tmp_path)
+
+
+def write_old(folder: Path) -> Path:
+    """Write a file of the older numbering with its baseline: x, a list of doubles, is y."""
+    VALUES.tofile(folder / "v.bin")
     x, y = (tensor(name, "double", "ARRAY", (8,), field(11, b"v.bin")) for name in "xy")
     criterion = field(10, field(1, 3) + b"\x11" + bytes(8))  # DIFF3 <= 0
-    (tmp_path / "old.pb").write_bytes(field(5, b"abs") + field(6, x) + field(7, y) + field(3, 2) + criterion)
-    return tmp_path / "old.pb"
+    (folder / "old.pb").write_bytes(field(5, b"abs") + field(6, x) + field(7, y) + field(3, 2) + criterion)
+    return folder / "old.pb"
 
 
 def test_run_refuses_an_old_file_and_reads_it_when_told(cli: Cli, old: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -16,15 +17,17 @@ import numpy as np
 import psutil
 import pytest
 
-from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Crashed, OutOfBounds
+from mluops_cli.implementations.base import AdapterError, BadAnswer, Call, CannotShow, Crashed, OutOfBounds
 from mluops_cli.implementations.exec import Exec
 from mluops_cli.implementations.registry import implementation_named
-from mluops_cli.processes import scratch_dir as room
+from mluops_cli.processes import scratch_dir
+from schemas.casefiles.enum_numbering import OLD
 from schemas.casefiles.reading import read_case
 from schemas.errors import InputError, UnavailableError
 from schemas.protos import messages as proto
 from schemas.tensor_descriptor import Descriptor
 from tests.conftest import PROJECT
+from tests.mluops_cli.commands.test_enum_numbering import write_old
 from tests.mluops_cli.execution.conftest import write_psamask
 from tests.mluops_cli.implementations.calls import make_call, psamask
 
@@ -86,13 +89,19 @@ def script(tmp_path: Path) -> Callable[[str], str]:
     return write
 
 
-def rooms() -> set[Path]:
+def node_of(path: Path) -> Any:
+    """The Node of a case file, as the runner puts it into a call."""
+    with read_case(path) as case:
+        return case.node
+
+
+def scratch_directories() -> set[Path]:
     return set(Path(tempfile.gettempdir()).glob("*mluops-exec-*"))
 
 
 @pytest.fixture(autouse=True)
 def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rooms of other runs on this machine are none of our business."""
+    """Scratch directories of other runs on this machine must not count."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -112,7 +121,7 @@ def test_the_c_example_passes_its_suites(suites: Path, run: Callable[..., Any], 
     skips = {case.rpartition("/")[2] for case, status in ran.statuses.items() if status == "skip"}
     assert all(name.endswith("_null_handle") for name in skips)
     assert sum(status == "pass" for status in ran.statuses.values()) > 60
-    assert not rooms()
+    assert not scratch_directories()
 
 
 def test_the_python_example_passes(suites: Path, run: Callable[..., Any]) -> None:
@@ -222,10 +231,10 @@ def test_an_input_is_to_be_left_alone(change: str, end: str, script: Callable[[s
     with pytest.raises(OutOfBounds, match=r"^input x was changed$"):
         Exec(f"{command} {{dir}} /in0.bin").call(psamask())
     call, x = psamask(), np.ones((1, 2, 3, 9), np.float32)
-    call = Call(call.op, {"x": x}, call.outputs, {}, call.descriptors, file=write_psamask(tmp_path, "case"))
+    call = Call(call.op, {"x": x}, call.outputs, {}, call.descriptors, node=node_of(write_psamask(tmp_path, "case")))
     with pytest.raises(OutOfBounds, match=r"^the case file was changed$"):
         Exec(f"{command} {{case}} '' {{out}}").call(call)
-    assert not rooms()
+    assert not scratch_directories()
 
 
 def test_an_output_of_another_size_fails(script: Callable[[str], str]) -> None:
@@ -233,7 +242,7 @@ def test_an_output_of_another_size_fails(script: Callable[[str], str]) -> None:
         command = script(f"import sys; f = sys.argv[1] + '/out0.bin'; {change}")
         with pytest.raises(OutOfBounds, match=r"output y: its file has \d+ bytes after the run, expected 16"):
             Exec(f"{command} {{dir}}").call(psamask())
-        assert not rooms()
+        assert not scratch_directories()
 
 
 def test_a_program_that_writes_nothing_fails(
@@ -297,7 +306,7 @@ def test_a_timeout_ends_all_it_started_and_its_folder_goes(
     while any(map(running, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(running, pids))
-    assert not rooms()
+    assert not scratch_directories()
 
 
 def running(pid: int) -> bool:
@@ -308,17 +317,17 @@ def running(pid: int) -> bool:
 
 
 def test_sweeping_leaves_alone_what_is_in_use() -> None:
-    with room.scratch_directory() as used:
-        room.sweep()
+    with scratch_dir.scratch_directory() as used:
+        scratch_dir.sweep()
         assert used.is_dir()
-    assert not rooms()
+    assert not scratch_directories()
 
 
-def test_a_room_that_someone_wrote_into_while_it_was_removed_is_swept() -> None:
+def test_a_directory_that_was_written_to_while_it_was_removed_is_swept() -> None:
     left = Path(tempfile.gettempdir()) / "mluops-exec-left"
     (left / "deep").mkdir(parents=True)
-    room.sweep()
-    assert not rooms()
+    scratch_dir.sweep()
+    assert not scratch_directories()
 
 
 def test_what_a_program_left_running_ends_with_the_call(
@@ -332,7 +341,7 @@ def test_what_a_program_left_running_ends_with_the_call(
     assert set(ran.statuses.values()) == {"pass"}
     assert len(noted.read_text().split()) == 2
     assert "an earlier one runs" not in "".join(record["printed"] for record in ran.records.values())
-    assert not rooms()
+    assert not scratch_directories()
 
 
 # ---- case files ----
@@ -351,7 +360,7 @@ def test_an_answer_in_text_format(script: Callable[[str], str], tmp_path: Path, 
     call = psamask()
     inputs = {"x": np.arange(1, 55, dtype=np.float32).reshape(1, 2, 3, 9)}
     outputs = {"y": np.full((1, 2, 3, 6), 77, np.float32)}
-    made = Call(call.op, inputs, outputs, call.params, call.descriptors, file=path)
+    made = Call(call.op, inputs, outputs, call.params, call.descriptors, node=node_of(path))
     assert Exec(f"{script(FILES)} {{case}} {{out}}.prototxt").call(made).status == "SUCCESS"
     # Position (0, 0): cells (0, 0), (0, 1), (1, 0), (1, 1) are mask cells 4, 5, 7, 8 of 1..9.
     assert outputs["y"][0, 0, 0].tolist() == [5, 6, 0, 8, 9, 0]
@@ -380,7 +389,9 @@ def test_a_case_file_tells_no_answers(
 def test_case_files_that_are_not_what_was_asked_for(script: Callable[[str], str], tmp_path: Path) -> None:
     call = make_call("psamask_forward", dict(psamask().inputs), dict(psamask().outputs), {}, "NHWC")
     path = write_psamask(tmp_path, "case")
-    call = Call(call.op, {"x": np.ones((1, 2, 3, 9), np.float32)}, call.outputs, {}, call.descriptors, file=path)
+    call = Call(
+        call.op, {"x": np.ones((1, 2, 3, 9), np.float32)}, call.outputs, {}, call.descriptors, node=node_of(path)
+    )
     with pytest.raises(ValueError, match=r"wrote no \{out\}"):
         Exec(f"{script('')} {{case}} {{out}}").call(call)
     copies = script("import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2])")
@@ -402,6 +413,52 @@ def test_faults_that_only_a_folder_shows(tmp_path: Path) -> None:
         assert Exec(program).call(call).status == "BAD_PARAM"
         with pytest.raises(CannotShow, match="a case file can't show the fault"):
             Exec("true {case} {out}").call(call)
+
+
+# ---- B10: what the adapter itself can't do is no fault of the program ----
+
+
+def test_b10_a_file_of_the_older_numbering_is_not_read_again(
+    script: Callable[[str], str], run: Callable[..., Any], tmp_path: Path
+) -> None:
+    command = script("import shutil, sys; shutil.copy(sys.argv[1], sys.argv[3]); shutil.copy(sys.argv[1], sys.argv[2])")
+    seen = tmp_path / "seen.pb"
+    ran = run(write_old(tmp_path), "--impl", f"exec:{command} {{case}} {{out}} {seen}", "--generation", OLD)
+    (record,) = ran.records.values()
+    assert "no values are stored" in record["reason"]  # of y in the copy: the program ran
+    with read_case(seen) as written:
+        assert written.inputs[0].dtype.name == "double"
+        assert written.inputs[0].array().tolist() == list(range(8))
+
+
+@pytest.mark.parametrize("exchange", ["{dir}", "{case} {out}"])
+def test_b10_files_that_cannot_be_written_are_the_adapter_s(exchange: str, tmp_path: Path) -> None:
+    call = psamask()
+    x = np.ones((1, 1, 2, 3 << 16), np.float32)
+    call = Call(call.op, {"x": x}, call.outputs, {}, call.descriptors, node=node_of(write_psamask(tmp_path, "case")))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))  # as a full disk: a write ends short
+    try:
+        with pytest.raises(AdapterError, match=r"^exec: can't write the program's files: .*"):
+            Exec(f"true {exchange}").call(call)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not scratch_directories()
+
+
+def test_b10_an_adapter_error_is_exit_code_3_and_blames_the_tool(run: Callable[..., Any], tmp_path: Path) -> None:
+    case = write_psamask(tmp_path / "cases", "case")
+    (tmp_path / "broken.py").write_text(
+        "from mluops_cli.implementations.base import AdapterError, Implementation\n"
+        "class Broken(Implementation):\n"
+        "    name = 'broken'\n"
+        "    def call(self, call): raise AdapterError('broken: the disk is full')\n"
+        "IMPLEMENTATIONS = (Broken,)\n"
+    )
+    ran = run(case, "--plugin", tmp_path / "broken.py", "--impl", "broken")
+    (record,) = ran.records.values()
+    assert (ran.code, record["status"], record["blame"]) == (3, "error", "tool")
+    assert record["reason"] == "broken: the disk is full"
 
 
 # ---- options ----

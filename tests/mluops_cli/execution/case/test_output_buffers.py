@@ -76,11 +76,11 @@ def test_guards_show_a_single_byte(size: int, at: int, words: str) -> None:
     assert memory.bytes.ctypes.data % 64 == 0
     assert memory.bytes.nbytes == size
     memory.bytes[...] = 7
-    assert memory.damage() is None
+    assert memory.corruption() is None
     ctypes.memset(memory.bytes.ctypes.data + (at if at < 0 else size + at), 0, 1)
-    assert words in str(memory.damage())
+    assert words in str(memory.corruption())
     memory.restore()
-    assert memory.damage() is None
+    assert memory.corruption() is None
 
 
 def test_digest_and_maps(tmp_path: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a call breaks of its operator's contract: such a call is made without asking for the size of a workspace."""
+"""What the contract of a call's operator says about the call; operators without a contract allow everything."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from mluops_cli.implementations.base import Call
 
 
 def violations(call: Call) -> list[Violation]:
-    """The broken rules; none of an operator without a contract."""
+    """Return the rules of the contract that the call breaks."""
     operator = operators().get(call.op)
     if operator is None:
         return []
     params = {name: tuple(value) if isinstance(value, list) else value for name, value in call.params.items()}
     return operator.contract.violations(call.descriptors, params)
+
+
+def scalar_names(op: str) -> tuple[str, ...] | None:
+    """Return the names of the operator's scalar results, such as num_act_out; None (any) without a contract."""
+    operator = operators().get(op)
+    return None if operator is None else tuple(each.name for each in operator.contract.parameters if each.output)

@@ -1,0 +1,138 @@
+"""One call through the C interface, as a C program makes it.
+
+Descriptors, device memory, workspace, the operator put into the queue between two notifiers, the queue waited for, the
+outputs copied back. The first function that refuses something decides the status of the call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from contextlib import ExitStack
+from typing import Any
+
+from generators.contracts.faults import NULL_HANDLE, NULL_WORKSPACE_SIZE, null_pointer
+from mluops_cli.implementations.base import Array, Call, Outcome, OutOfBounds
+from mluops_cli.implementations.capi.library import Library, as_int
+from mluops_cli.implementations.capi.runtime import DeviceBuffer, Pointer, Runtime
+from mluops_cli.implementations.capi.symbols import SPARSE_CONVOLUTION_DESCRIPTOR, Function
+from mluops_cli.implementations.memory import memory_of
+from mluops_cli.implementations.workspace import POISON, SPARE, granted_bytes, size_is_asked
+
+
+class Session:
+    """The arguments of one call by their words in the table of symbols; the stack frees what they point to."""
+
+    def __init__(self, runtime: Runtime, library: Library, function: Function, call: Call, stack: ExitStack) -> None:
+        self.runtime, self.library, self.function, self.call, self.stack = runtime, library, function, call, stack
+        self.written: dict[str, DeviceBuffer] = {}  # what the operator may write to: outputs and workspace
+        words = function.arguments.split()
+        self.arguments: dict[str, Any] = {
+            name: as_int(value) for name, value in call.params.items() if name in words and isinstance(value, int)
+        }
+        self.arguments["handle"] = None if NULL_HANDLE in call.faults else library.handle
+
+    def run(self) -> Outcome:
+        """Make the call; CannotShow, OutOfBounds, StatusError."""
+        self._describe()
+        for name, array in self.call.inputs.items():
+            self.arguments[name] = self._input(name, array)
+        for name, array in self.call.outputs.items():
+            self.arguments[name] = self._output(name, array)
+        needed = self._workspace()
+        if NULL_WORKSPACE_SIZE in self.call.faults:
+            return Outcome()  # the library accepted the null pointer
+        with self.runtime.timed() as taken:
+            self._invoke(self.function.name, self.function.arguments)
+        scalars = {}
+        for name, scalar in self.function.scalars.items():
+            self.arguments["result"] = ctypes.byref(result := ctypes.c_int())
+            self._invoke(scalar.function, scalar.arguments)
+            if not (scalar.unstored_with and self.call.params.get(scalar.unstored_with)):
+                scalars[name] = result.value
+        self._check_memory()
+        self._fetch()
+        return Outcome(latency_us=taken[0], workspace_bytes=needed, scalars=scalars)
+
+    def _invoke(self, function: str, arguments: str) -> None:
+        self.library.call(function, *(self.arguments[word] for word in arguments.split()))
+
+    def _describe(self) -> None:
+        if SPARSE_CONVOLUTION_DESCRIPTOR in self.function.arguments.split():
+            made = self.library.convolution_descriptor(self.call.params)
+            self.arguments[SPARSE_CONVOLUTION_DESCRIPTOR] = self.stack.enter_context(made)
+        for name, given in self.call.descriptors.items():
+            described = None if given is None else self.library.tensor_descriptor(given)
+            self.arguments[f"{name}_desc"] = None if described is None else self.stack.enter_context(described)
+
+    def _input(self, name: str, array: Array | None) -> Pointer | None:
+        """Return device memory with the input's bytes."""
+        if array is None:
+            return self._without_data(name)
+        memory = memory_of(array)
+        address = self.stack.enter_context(self.runtime.memory(memory.nbytes))
+        self.runtime.to_device(address, memory)
+        return address
+
+    def _output(self, name: str, array: Array | None) -> Pointer | None:
+        """Return device memory between canaries with the sentinels that the output holds."""
+        if array is None:
+            return self._without_data(name)
+        memory = memory_of(array)
+        buffer = self.written[name] = self.stack.enter_context(self.runtime.buffer(memory.nbytes))
+        self.runtime.to_device(buffer.address, memory)
+        return buffer.address
+
+    def _without_data(self, name: str) -> Pointer | None:
+        """Return null where that is the fault, else some address: the tensor is too large to be allocated."""
+        if null_pointer(name) in self.call.faults:
+            return None
+        return self.stack.enter_context(self.runtime.memory(1))
+
+    def _workspace(self) -> int | None:
+        """Set the arguments workspace and workspace_size; the bytes needed, None where the library isn't asked.
+
+        The workspace exists on the device alone, and is whole where a short one is reported: a library that does not
+        compare the size is to answer wrongly, not to damage what lies behind.
+        """
+        if self.function.size is None:
+            return None
+        name, words = self.function.size
+        size, needed = ctypes.c_size_t(), None
+        self.arguments["size"] = None if NULL_WORKSPACE_SIZE in self.call.faults else ctypes.byref(size)
+        if size_is_asked(self.call):
+            self._invoke(name, words)
+            needed = size.value
+        granted = granted_bytes(self.call, needed)
+        self.arguments["workspace_size"] = ctypes.c_size_t(needed or 0 if granted is None else granted)
+        if granted is None:
+            self.arguments["workspace"] = None
+            return needed
+        whole = max(granted, needed or 0)
+        buffer = self.written["workspace"] = self.stack.enter_context(self.runtime.buffer(whole))
+        if granted != SPARE:
+            self.runtime.fill(buffer.address, POISON, whole)
+        self.arguments["workspace"] = buffer.address
+        return needed
+
+    def _check_memory(self) -> None:
+        """Raise OutOfBounds where the operator wrote to something else than its outputs and workspace."""
+        for name, buffer in self.written.items():
+            if corruption := self.runtime.corruption(buffer):
+                raise OutOfBounds(f"{name}: {corruption}")
+        for name, array in self.call.inputs.items():
+            if array is not None and not self.runtime.unchanged(self.arguments[name], memory_of(array)):
+                raise OutOfBounds(f"input {name} was changed")
+
+    def _fetch(self) -> None:
+        """Copy the outputs back to the host."""
+        empty = any(given is not None and given.elements == 0 for given in self.call.descriptors.values())
+        for name, array in self.call.outputs.items():
+            if array is None:
+                continue
+            memory = memory_of(array)
+            before = memory.copy() if empty and name in self.function.unwritten_when_empty else None
+            self.runtime.to_host(memory, self.written[name].address)
+            if before is not None and (memory == before).all():
+                print(f"capi: {name} is left as it was, a tensor being empty: taken for 0", file=sys.stderr)
+                memory[:] = 0
