@@ -10,10 +10,10 @@ import numpy as np
 import psutil
 
 from benchmarks.measure import Row
+from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.core.discovery import plan_cases
 from mluops_cli.core.events import CaseFinished, Event
 from mluops_cli.execution.supervisor import RunSettings, run_cases
-from mluops_cli.execution.workers.handle import WorkerSettings
 from schemas.casefiles.reading import write_case
 from schemas.protos import messages as proto
 
@@ -29,7 +29,7 @@ def rows(cases: int = CASES) -> list[Row]:
         planned = plan_cases([Path(folder)])
         planning = (time.perf_counter() - start) / cases
         watch = _Watch()
-        run_cases(planned, RunSettings(WorkerSettings("reference"), Path(folder, "out")), [watch])
+        run_cases(planned, RunSettings(WorkerSettings(CaseOptions("reference")), Path(folder, "out")), [watch])
     gaps = np.diff(watch.times[_WARM:]) * 1e3  # the median: this machine may have other work, too
     note = f"mean {np.mean(gaps):.2f} ms; kernel {watch.kernel_ms:.2f} ms"
     overhead = float(np.median(gaps)) - watch.kernel_ms

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.measure import Row, seconds
-from mluops_cli.core.record import Record
-from mluops_cli.results.jsonl import RESULTS
+from mluops_cli.core.record import RESULTS, Record
 
 CASES: Final = 100_000
 SUITES: Final = ("network", "boundary", "general", "nan_inf", "zero_element")

@@ -14,7 +14,7 @@ from generators.casegen.case_data import case_bytes
 from generators.casegen.generate import generate
 from generators.casegen.write_options import WriteOptions
 from generators.specs.expansion import expand_operator
-from mluops_cli.core.run_settings import Judging
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.case.case_run import prepare
 from mluops_cli.execution.case.fault_trials import selftest_case
 from mluops_cli.execution.case.judgement import judge, outputs_under_test
@@ -42,8 +42,8 @@ def _row(name: str, path: Path) -> Row:
             np.copyto(outputs[output].array, np.nextafter(array, np.inf) if array.dtype.kind == "f" else array)
 
         def judging() -> None:
-            judged = outputs_under_test(bound, baseline, outputs, Judging())
-            assert judge(bound, judged, Judging()).status == "pass"
+            judged = outputs_under_test(bound, baseline, outputs, CaseOptions())
+            assert judge(bound, judged, CaseOptions()).status == "pass"
 
         planted = sum(trial.planted for trial in selftest_case(file).trials)
         reading, testing, judged_once = (

@@ -13,6 +13,7 @@ import click  # not rich_click: rendering the list of commands with rich takes l
 
 from mluops_cli.core import standard_streams as streams
 from mluops_cli.core.escaping import visible
+from mluops_cli.core.statuses import BROKEN_PIPE, INTERRUPTED, OUR_FAILURE, WRONG_INPUT
 from schemas.errors import MluopsError
 from schemas.suggest import did_you_mean
 from schemas.version import __version__
@@ -37,7 +38,6 @@ COMMANDS: Final[dict[str, str]] = {
 }
 MODULES: Final = {"import": "import_"}  # commands whose module can't have their name
 
-USAGE, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
 _COMPLETE: Final = "_MLUOPS_COMPLETE"
 
 
@@ -75,7 +75,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
     """Turn tables of operator scales into case files with trusted baselines, and judge implementations by them."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
-        ctx.exit(USAGE)
+        ctx.exit(WRONG_INPUT)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -108,12 +108,12 @@ def _run(arguments: list[str]) -> int:
     except MluopsError as error:
         return _failed(str(error), error.exit_code, debug)
     except click.exceptions.ClickException as error:
-        return _failed(_usage_text(error), USAGE, debug)
+        return _failed(_usage_text(error), WRONG_INPUT, debug)
     except BrokenPipeError:
         return _reader_gone()
     except Exception as error:
         hint = "" if debug else " (--debug shows where)"
-        return _failed(f"internal error: {type(error).__name__}: {error}{hint}", INTERNAL, debug)
+        return _failed(f"internal error: {type(error).__name__}: {error}{hint}", OUR_FAILURE, debug)
 
 
 def _usage_text(error: click.exceptions.ClickException) -> str:
@@ -146,4 +146,4 @@ def _reader_gone() -> int:
 def _unwritten(error: OSError) -> int:
     """What we printed last could not be written (a full disk): our own failure."""
     streams.abandon(sys.stdout)
-    return _failed(f"standard output: {error.strerror}", INTERNAL, debug=False)
+    return _failed(f"standard output: {error.strerror}", OUR_FAILURE, debug=False)

@@ -8,9 +8,9 @@ from pathlib import Path
 import rich_click as click
 
 from mluops_cli.commands.outcomes import folder, waivers_option
+from mluops_cli.core.statuses import FAILED
 
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
-_BROKEN = 1
 
 
 @click.command(epilog="Example: mluops compare main-out branch-out --md changes.md")
@@ -50,4 +50,4 @@ def command(
     broken = broken_changes(found, rules.model_copy(update={"newly_failing": True}))
     for sentence in broken:
         click.echo(sentence, err=True)
-    return _BROKEN if broken else 0
+    return FAILED if broken else 0

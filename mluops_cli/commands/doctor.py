@@ -16,9 +16,9 @@ import rich_click as click
 
 from mluops_cli.commands.terminal_tables import format_bytes, table_lines
 from mluops_cli.core.machine import cores
+from mluops_cli.core.statuses import OUR_FAILURE
 from schemas.version import __version__
 
-FAILED: Final = 3
 _EXTRAS: Final = {
     "torch": "torch",
     "cluster": "distributed",
@@ -46,7 +46,7 @@ def command(folder: Path) -> int:
     marks = {True: "ok", False: "MISSING", None: "-"}
     for line in table_lines([(marks[each.ok], each.what, each.found) for each in findings]):
         click.echo(line)
-    return FAILED if any(finding.ok is False for finding in findings) else 0
+    return OUR_FAILURE if any(finding.ok is False for finding in findings) else 0
 
 
 def _machine(folder: Path) -> Iterator[Finding]:

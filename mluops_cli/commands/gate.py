@@ -7,8 +7,7 @@ from pathlib import Path
 import rich_click as click
 
 from mluops_cli.commands.outcomes import folder, waivers_option
-
-_BROKEN = 1
+from mluops_cli.core.statuses import FAILED
 
 
 @click.command(epilog="Example: mluops gate mluops-out --policy gate.yaml --base main-out --waivers waivers.yaml")
@@ -34,7 +33,7 @@ def command(out: Path, policy: Path | None, base: Path | None, waivers: Path | N
     for sentence in broken:
         click.echo(sentence)
     if broken:
-        return _BROKEN
+        return FAILED
     counts = run.tally.counts
     others = ", ".join(f"{counts[status]} {status}" for status in ("waived", "skip", "empty") if counts[status])
     click.echo(f"The gate holds: {counts['pass']} of {run.tally.total} cases passed{f' ({others})' if others else ''}.")

@@ -27,6 +27,7 @@ from mluops_cli.commands.options import (
 from mluops_cli.commands.terminal_tables import format_bytes, table_lines
 from mluops_cli.core.filters import parse_keywords
 from mluops_cli.core.machine import cores
+from mluops_cli.core.statuses import NOTHING_SELECTED, WRONG_INPUT
 from mluops_cli.implementations.plugins import load_plugins
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from generators.casegen.write_options import WriteOptions
     from mluops_cli.core.filters import Matcher
 
-NOTHING_SELECTED: Final = 5
-WRONG_INPUT: Final = 2
 _HEARTBEAT: Final = 10.0  # seconds between lines where there is no terminal
 _BESIDE: Final = 64 << 20  # bytes a worker takes besides a case's tensors
 _PEAK: Final = 2.5  # memory of a case that is being made, in bytes of its tensors

@@ -12,12 +12,11 @@ import rich_click as click
 
 from mluops_cli.commands.options import plugin_option
 from mluops_cli.commands.terminal_tables import table_lines
+from mluops_cli.core.statuses import NOTHING_SELECTED, WRONG_INPUT
 
 if TYPE_CHECKING:
     from generators.importing.draft import CaseDraft
 
-_WRONG_INPUT: Final = 2
-_NOTHING_SELECTED: Final = 5
 _CONFIG: Final = ".json"
 _DUMPS: Final = (".pb", ".prototxt")
 
@@ -50,7 +49,7 @@ def command(sources: tuple[Path, ...], out: Path, suite: str, plugins: tuple[Pat
             problems += 1
     if not drafts:
         click.echo("no cases to import", err=True)
-        return _WRONG_INPUT if problems else _NOTHING_SELECTED
+        return WRONG_INPUT if problems else NOTHING_SELECTED
     rows = [("operator", "cases", "entries", "spec", "")]
     own: Counter[str] = Counter()
     for spec in specs_of(drafts, own, suite):
@@ -63,7 +62,7 @@ def command(sources: tuple[Path, ...], out: Path, suite: str, plugins: tuple[Pat
         click.echo(f"warning: {note}{f' ({count} times)' if count > 1 else ''}", err=True)
     for line in table_lines(rows, right=frozenset({1, 2})):
         click.echo(line)
-    return _WRONG_INPUT if problems else 0
+    return WRONG_INPUT if problems else 0
 
 
 def _read(path: Path, name: str, notes: Counter[str]) -> list[CaseDraft]:

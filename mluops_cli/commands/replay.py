@@ -1,78 +1,125 @@
-"""`mluops replay`: the failing cases of a run once more, with the same implementation."""
+"""`mluops replay`: the failing cases of a run once more, with the options of that run."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import rich_click as click
 
-from mluops_cli.commands.options import Seconds, plugin_option
+from mluops_cli.commands.options import ByteSize, Seconds, plugin_option
 from mluops_cli.commands.outcomes import folder
+from mluops_cli.core.statuses import FAILED, FAILING, NOTHING_SELECTED, PASSING
 
 if TYPE_CHECKING:
+    from mluops_cli.core.case_options import CaseOptions
     from mluops_cli.core.discovery import PlannedCase
     from mluops_cli.core.record import Record
+    from mluops_cli.results.finished import FinishedRun
+
+Outcome = Literal["fixed", "still failing", "can't tell"]
 
 
-@click.command(epilog="Example: mluops replay mluops-out")
+@click.command(epilog="Example: mluops replay mluops-out -k psamask")
 @folder("out", "OUT")
 @click.option("--impl", metavar="NAME[:OPTIONS]", help="Another implementation than that of the run.")
+@click.option("-k", "keywords", metavar="EXPR", help="Only cases whose id matches: parts, and, or, not, ( ).")
 @click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(1), help="Worker processes.")
-@click.option("--timeout", default=300.0, show_default=True, type=Seconds(), metavar="S")
+@click.option("--timeout", type=Seconds(), metavar="S", help="Seconds a case may take.  [default: as in the run]")
+@click.option("--memory", type=ByteSize(), metavar="SIZE", help="What a case may take.  [default: as in the run]")
+@click.option(
+    "--keep-outputs",
+    type=ByteSize(),
+    metavar="SIZE",
+    help="Keep the outputs of a failing case in OUT/failures: of up to SIZE bytes.",
+)
 @plugin_option
-def command(out: Path, impl: str | None, jobs: int, timeout: float, plugins: tuple[Path, ...]) -> int:
+def command(
+    out: Path, keywords: str | None, jobs: int, keep_outputs: int | None, plugins: tuple[Path, ...], **given: Any
+) -> int:
     """Run the failing cases of the run in OUT again and say which are fixed. OUT's results are left as they are.
 
-    The kept files under OUT/failures are used, and the cases' own where there is none. Exit code: 0 all fixed, 1 some
-    still fail, 5 nothing failed.
+    All options that decide what comes of a case are those of the run, but for the ones given here. The kept files under
+    OUT/failures are used, and the cases' own where there is none.
+
+    A case is fixed if it passes now. Nobody can tell where it is skipped, its pass proves nothing (mistrusted), or
+    mluops or the case file fails. Exit code: 0 all fixed, 1 some aren't, 2 a case file is wrong, 3 our own failure,
+    5 no case of the run failed.
     """
     from mluops_cli.commands.outcomes import read
-    from mluops_cli.commands.run_options import judging
+    from mluops_cli.core.case_options import WorkerSettings
     from mluops_cli.core.escaping import one_line
     from mluops_cli.core.events import CaseFinished, Event
-    from mluops_cli.core.record import FAILING, NOTHING_SELECTED
+    from mluops_cli.core.filters import parse_keywords
     from mluops_cli.execution.supervisor import RunSettings, run_cases
-    from mluops_cli.execution.workers.handle import WorkerSettings
 
     run = read(out)
-    failing = run.failing
+    matches = parse_keywords(keywords) if keywords is not None else None
+    failing = [record for record in run.failing if matches is None or matches(record.case)]
     if not failing:
-        click.echo("no case of this run failed", err=True)
+        what = "no failing case of this run matches" if run.failing else "no case of this run failed"
+        click.echo(what, err=True)
         return NOTHING_SELECTED
-    options = run.summary.get("options") or {}
-    loaded = tuple(str(path) for path in plugins) or tuple(options.get("plugins", ()))
-    judged = judging(options.get("compare", ()), bool(options.get("loose_nan")), bool(options.get("strict_tail")))
-    worker = WorkerSettings(impl or run.impl, loaded, max(1, int(options.get("repeat", 1))), judged)
-    counts = {"fixed": 0, "still failing": 0}
+    options = _options(run, plugins, given)
+    counts: Counter[Outcome] = Counter({"fixed": 0, "still failing": 0, "can't tell": 0})
 
     def tell(event: Event) -> None:
         if not isinstance(event, CaseFinished):
             return
-        before, now = run.by_case[event.record.case].status, event.record
-        word = "still failing" if now.status in FAILING else "fixed"
-        counts[word] += 1
-        change = now.status if now.status == before else f"{before} -> {now.status}"
+        before, now = run.by_case[event.record.case], event.record
+        outcome = outcome_of(before, now)
+        counts[outcome] += 1
+        change = now.status if now.status == before.status else f"{before.status} -> {now.status}"
         reason = f": {one_line(now.reason, 500)}" if now.reason else ""
-        click.echo(f"{word:13}  {one_line(now.case)}  ({change}){reason}")
+        click.echo(f"{outcome:13}  {one_line(now.case)}  ({change}){reason}")
 
-    cases = [_planned(out, record) for record in failing]
-    finished = run_cases(cases, RunSettings(worker, out, jobs=jobs, timeout=timeout), [tell])
-    click.echo(", ".join(f"{number} {word}" for word, number in counts.items()))
-    return finished.exit_code if finished.interrupted or counts["still failing"] else 0
+    cases = [_planned(out, record, options.enum_numbering) for record in failing]
+    worker = WorkerSettings(options, keep_outputs=keep_outputs, out=os.path.abspath(out))
+    finished = run_cases(cases, RunSettings(worker, out, jobs=jobs), [tell])
+    told = [outcome for outcome in counts if counts[outcome] or outcome != "can't tell"]
+    click.echo(", ".join(f"{counts[outcome]} {outcome}" for outcome in told))
+    all_fixed = counts["fixed"] == len(failing)
+    return finished.exit_code if finished.interrupted else 0 if all_fixed else max(FAILED, finished.exit_code)
 
 
-def _planned(out: Path, record: Record) -> PlannedCase:
+def outcome_of(before: Record, now: Record) -> Outcome:
+    """What became of a failing case.
+
+    An xpass failed because a waiver still expects it to fail: a pass doesn't change that.
+    """
+    if now.status in PASSING:
+        return "still failing" if before.status == "xpass" else "fixed"
+    ours = now.status == "error" and now.blame != "implementation"
+    if now.status in FAILING and (not ours or before.blame == now.blame):
+        return "still failing"
+    return "can't tell"
+
+
+def _options(run: FinishedRun, plugins: tuple[Path, ...], given: dict[str, Any]) -> CaseOptions:
+    """The options of the run with what is given now in their place."""
+    from mluops_cli.core.case_options import read_options
+    from mluops_cli.results.jsonl import SUMMARY
+
+    options = read_options(run.summary.get("options") or {}, run.impl, str(run.out / SUMMARY))
+    changed = {name: value for name, value in given.items() if value is not None}
+    if plugins:
+        changed["plugins"] = tuple(map(str, plugins))
+    return replace(options, **changed)
+
+
+def _planned(out: Path, record: Record, enum_numbering: str) -> PlannedCase:
     from mluops_cli.core.discovery import PlannedCase, noted_fields
     from mluops_cli.results.kept_cases import kept_file
 
     kept = kept_file(out, record)
     file = str(kept) if kept.is_file() else record.file
     size = os.path.getsize(file) if os.path.isfile(file) else 0
-    manifest_meta = (
-        noted_fields(Path(record.file)) if record.file.endswith(".prototxt") else None
-    )  # a text has no metadata
+    # A text file has no metadata of ours: the manifest beside the case holds it.
+    found = noted_fields(Path(record.file)) if record.file.endswith(".prototxt") else None
+    meta = found[1] if found else None
     return PlannedCase(
-        record.case, record.op, record.suite, file, size, manifest_meta=manifest_meta[1] if manifest_meta else None
+        record.case, record.op, record.suite, file, size, manifest_meta=meta, enum_numbering=enum_numbering
     )

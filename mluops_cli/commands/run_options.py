@@ -11,13 +11,13 @@ import rich_click as click
 
 from mluops_cli.commands.options import ByteSize, Seconds
 from mluops_cli.commands.outcomes import waivers_option
+from mluops_cli.core.case_options import CaseOptions
 from schemas.errors import InputError
 
 if TYPE_CHECKING:
-    from mluops_cli.core.run_settings import Judging, PerfSettings
     from mluops_cli.reports.dispatch import ReportFiles
 
-MIN_TIME: Final = 0.2
+DEFAULTS: Final = CaseOptions()
 _PREFIXES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _FILE: Final = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 Given = dict[str, Any]
@@ -50,7 +50,7 @@ perf_options = _together(
     click.option("--perf", is_flag=True, help="Measure how fast it is, too; one case at a time unless -j is given."),
     click.option(
         "--min-time",
-        default=MIN_TIME,
+        default=DEFAULTS.min_time,
         show_default=True,
         type=Seconds(),
         metavar="S",
@@ -59,7 +59,7 @@ perf_options = _together(
     click.option(
         "--cache",
         type=click.Choice(["fresh", "warm"]),
-        default="fresh",
+        default=DEFAULTS.cache,
         show_default=True,
         help="--perf: caches before a timed call: flushed, or as the same call leaves them.",
     ),
@@ -102,30 +102,24 @@ judging_options = _together(
 )
 
 
-def perf_settings(given: Given) -> PerfSettings | None:
-    """The settings of --perf, None without it; InputError for options that need it."""
-    from mluops_cli.core.run_settings import PerfSettings
+def case_options(given: Given) -> CaseOptions:
+    """The options of every case; InputError for a --compare that fits no output, and for options that need --perf."""
+    from dataclasses import fields
 
-    if not (given["perf"] or given["perf_gate"]):
-        named = [name for name in ("device", "peak_bandwidth", "peak_ops") if given[name] is not None]
-        if named:
-            raise InputError(f"--{named[0].replace('_', '-')} needs --perf")
-        return None
-    return PerfSettings(
-        min_time=given["min_time"],
-        runs=given["repeat"],
-        cache=given["cache"],
-        device=given["device"],
-        bandwidth=given["peak_bandwidth"],
-        ops=given["peak_ops"],
-        gate=given["perf_gate"],
-    )
+    named = {each.name: given[each.name] for each in fields(CaseOptions)}
+    options = CaseOptions(**named | {"plugins": tuple(str(path) for path in given["plugins"])})
+    _check_compare(options.compare)
+    needing = [name for name in ("device", "peak_bandwidth", "peak_ops") if getattr(options, name) is not None]
+    if needing and not options.measured:
+        raise InputError(f"--{needing[0].replace('_', '-')} needs --perf")
+    return options
 
 
-def judging(compare: Sequence[str], loose_nan: bool, strict_tail: bool) -> Judging:
-    """The validator's options; InputError for a --compare that fits no output of any operator."""
+def _check_compare(compare: Sequence[str]) -> None:
+    """InputError for a --compare that fits no output of any operator."""
+    if not compare:
+        return
     from generators.operator_registry import operators
-    from mluops_cli.core.run_settings import Judging
     from schemas.suggest import did_you_mean
 
     known = {
@@ -134,7 +128,6 @@ def judging(compare: Sequence[str], loose_nan: bool, strict_tail: bool) -> Judgi
         for tensor in operator.contract.outputs
         if tensor.compare == "rulebook"
     }
-    names = []
     for text in compare:
         name, _, form = text.partition("=")
         if form != "canonical":
@@ -142,8 +135,6 @@ def judging(compare: Sequence[str], loose_nan: bool, strict_tail: bool) -> Judgi
         if name not in known:
             expected = f"expected one of {', '.join(sorted(known))}"
             raise InputError(f"--compare {text}: no output {name!r} can be{did_you_mean(name, known)}: {expected}")
-        names.append(name)
-    return Judging(tuple(names), loose_nan, strict_tail)
 
 
 def report_files(out: Path, given: Given) -> ReportFiles | None:

@@ -45,7 +45,7 @@ def command(
     or nothing was planted, 2 a case file is wrong, 5 nothing selected.
     """
     from mluops_cli.core.discovery import plan_cases
-    from mluops_cli.core.record import FAILED, NOTHING_SELECTED, PASSED, WRONG_INPUT
+    from mluops_cli.core.statuses import FAILED, NOTHING_SELECTED, PASSED, WRONG_INPUT
     from schemas.errors import MluopsError
 
     with _case_files(paths, suites) as folders:

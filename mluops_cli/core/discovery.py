@@ -1,33 +1,43 @@
-"""From the PATHs of a command to the cases to be run: found, named, selected."""
+"""From the PATHs of a command to its cases: case files are found, named and selected here, for every command alike."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+import stat
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from generators.casegen.manifest import ForeignManifest, read_manifest
 from generators.contracts.binding import EXTERNAL
 from mluops_cli.core.filters import parse_keywords, parse_shard, shard
+from mluops_cli.core.record import RESULTS
 from schemas.casefiles.enum_numbering import CURRENT
 from schemas.casefiles.reading import SUFFIXES, read_case
 from schemas.errors import InputError, MluopsError
 
+FAILURES: Final = "failures"  # the folder of a run's results that holds the files of failing cases
 _MANIFEST_ABOVE: Final = 2  # levels: OUT/operator/suite/name.pb, OUT/manifest.json
+
+
+class FoundFile(NamedTuple):
+    """A case file, and its path below the argument that led to it, without suffix and with / between folders."""
+
+    path: Path
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
     """One case to be run.
 
-    id is unique; size counts bytes of its tensors; problem says why it can't be read. noted is what the manifest says
-    of a file without our metadata (a text file), in the words of CaseMeta. generation is the enum numbering that it
-    is read in.
+    id is unique; size counts bytes of its tensors; problem says why it can't be read. manifest_meta is what the
+    manifest says of a file without our metadata (a text file), with the fields of CaseMeta. enum_numbering is the
+    numbering that the file is read in.
     """
 
     id: str
@@ -40,6 +50,83 @@ class PlannedCase:
     enum_numbering: str = CURRENT
 
 
+def find_case_files(
+    paths: Iterable[Path], *, skipped: Collection[Path] = (), both_forms: bool = False
+) -> list[FoundFile]:
+    """The case files at the paths and below them, each file once, sorted within each path.
+
+    Links to folders are followed. Files and folders whose name begins with a dot are left out, and so are FIFOs,
+    sockets, devices, and the cases that a run has kept beside its results: a path that names one takes it all the same,
+    but for what is no file. Of a .pb and a .prototxt of one name the .pb is taken, with both_forms both. A file that
+    several paths lead to has the longest of its names, so that names don't depend on the order of the paths.
+
+    skipped are folders that are not searched unless a path leads into them. InputError for a path that doesn't exist
+    or is neither a folder nor a case file.
+    """
+    closed = {os.path.realpath(path) for path in skipped}
+    chosen: dict[str, FoundFile] = {}
+    for argument in paths:
+        for found in _at(argument, closed):
+            stem = found.path.with_suffix("") if not both_forms else found.path
+            key = os.path.join(os.path.realpath(found.path.parent), stem.name)
+            known = chosen.get(key)
+            if known is None:
+                chosen[key] = found
+            else:  # the key keeps its position
+                chosen[key] = FoundFile(
+                    min(known.path, found.path, key=lambda path: SUFFIXES.index(path.suffix)),
+                    max(known.name, found.name, key=lambda name: (name.count("/"), name)),
+                )
+    return list(chosen.values())
+
+
+def _at(argument: Path, closed: set[str]) -> list[FoundFile]:
+    """The case files of one path."""
+    try:
+        mode = argument.stat().st_mode
+    except FileNotFoundError:
+        raise InputError(f"no such file or folder: {argument}") from None
+    except (OSError, ValueError) as error:  # a loop of links, a name that is too long or holds a null byte
+        raise InputError(f"{argument}: can't be looked at: {getattr(error, 'strerror', error)}") from None
+    if stat.S_ISDIR(mode):
+        inside = os.path.realpath(argument)
+        opened = {folder for folder in closed if Path(inside).is_relative_to(folder)}
+        paths = sorted(_below(argument, closed - opened))
+        return [FoundFile(path, path.with_suffix("").relative_to(argument).as_posix()) for path in paths]
+    if argument.suffix not in SUFFIXES:
+        raise InputError(f"{argument} is no case file: expected {' or '.join(SUFFIXES)}, or a folder of them")
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{argument} is no file: expected a case file, or a folder of them")
+    return [FoundFile(argument, argument.stem)]
+
+
+def _below(folder: Path, closed: set[str]) -> Iterator[Path]:
+    """Case files below a folder; links to folders are followed last, so that a file goes by its own path."""
+    seen = set(closed)
+    linked = deque([folder])
+    while linked:
+        for where, folders, files in os.walk(linked.popleft()):
+            real = os.path.realpath(where)
+            if real in seen:
+                folders.clear()
+                continue
+            seen.add(real)
+            kept = {FAILURES} if RESULTS in files else set()
+            folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in kept)
+            linked.extend(path for name in folders if (path := Path(where, name)).is_symlink())
+            for name in files:
+                if name.endswith(SUFFIXES) and not name.startswith(".") and _may_be_read(path := Path(where, name)):
+                    yield path
+
+
+def _may_be_read(path: Path) -> bool:
+    """Whether opening the path can't block: it is a file, or a link to nothing, which is reported as a case."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return True
+
+
 def plan_cases(
     paths: Sequence[Path],
     *,
@@ -49,17 +136,16 @@ def plan_cases(
     out: Path | None = None,
     enum_numbering: str = CURRENT,
 ) -> list[PlannedCase]:
-    """The selected cases below the paths, sorted by path.
+    """The selected cases at the paths, in the order of find_case_files.
 
-    InputError for a path that is no case file and no folder, and for a suite that no case and no operator has.
-    out is where the run's results go: what it keeps there is not searched, unless a path leads into it.
+    out is the folder of the run's results: it is not searched, unless a path leads into it. InputError as in
+    find_case_files, and for a suite that no case and no operator has.
     """
     matches = parse_keywords(keywords) if keywords is not None else None
     shard_of = parse_shard(part) if part is not None else None
     _by_file.cache_clear()
-    cases = _unique(
-        _describe(path, name, enum_numbering) for path, name in _find(paths, os.path.realpath(out) if out else None)
-    )
+    found = find_case_files(paths, skipped=(out, out / FAILURES) if out else ())
+    cases = _unique([_describe(each.path, each.name, enum_numbering) for each in found])
     if suites:
         from generators.specs.selection import check_suites  # here: it brings all that reads specs
 
@@ -70,50 +156,6 @@ def plan_cases(
     if shard_of is not None:
         cases = shard(cases, *shard_of, weight=lambda case: case.size, name=lambda case: case.id)
     return cases
-
-
-def _find(paths: Sequence[Path], out: str | None) -> Iterator[tuple[Path, str]]:
-    """Case files, each once, with their path below the argument without suffix; .pb goes before .prototxt."""
-    chosen: dict[str, tuple[Path, str]] = {}
-    for argument in paths:
-        if argument.is_dir():
-            found = sorted(_below(argument, out))
-        elif not argument.exists():
-            raise InputError(f"no such file or folder: {argument}")
-        elif argument.suffix not in SUFFIXES:
-            raise InputError(f"{argument} is no case file: expected {' or '.join(SUFFIXES)}, or a folder of them")
-        else:
-            found = [argument]
-        for path in found:
-            stem = path.with_suffix("")
-            key = os.path.realpath(path.parent) + os.sep + stem.name
-            name = (stem.relative_to(argument) if path != argument else Path(stem.name)).as_posix()
-            if key not in chosen or _rank(path) < _rank(chosen[key][0]):
-                chosen[key] = path, name
-    yield from chosen.values()
-
-
-def _rank(path: Path) -> int:
-    return SUFFIXES.index(path.suffix)
-
-
-def _below(folder: Path, out: str | None) -> Iterator[Path]:
-    """Case files below a folder; links to folders are followed, after all else: a file goes by its own path."""
-    seen = {out}
-    linked = deque([folder])
-    while linked:
-        top = linked.popleft()
-        for where, folders, files in os.walk(top):
-            real = os.path.realpath(where)
-            if real in seen and (real != out or where != str(folder)):
-                folders.clear()
-                continue
-            seen.add(real)
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            linked.extend(path for name in sorted(folders) if (path := Path(where, name)).is_symlink())
-            for name in files:
-                if name.endswith(SUFFIXES) and not name.startswith("."):
-                    yield Path(where, name)
 
 
 def _describe(path: Path, name: str, enum_numbering: str) -> PlannedCase:
@@ -156,8 +198,8 @@ def noted_fields(path: Path) -> tuple[str, dict[str, Any]] | None:
             case, entry = found
             op, suite, name = case.split("/", 2)
             omitted = [tensor["name"] for tensor in entry.get("tensors", ()) if "hash" not in tensor]
-            words = {key: list(entry.get(key, ())) for key in ("expect", "faults")}
-            return op, {"suite": suite, "name": name, **words, "withheld": omitted}
+            lists = {key: list(entry.get(key, ())) for key in ("expect", "faults")}
+            return op, {"suite": suite, "name": name, **lists, "withheld": omitted}
     return None
 
 
@@ -166,17 +208,23 @@ def _by_file(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     try:
         entries = read_manifest(folder)
     except ForeignManifest:
-        return {}  # a manifest of others: the case files speak for themselves
+        return {}  # a manifest of another tool: the case files tell what they are
     return {file: (case, entry) for case, entry in entries.items() for file in entry.get("files", ())}
 
 
-def _unique(cases: Iterator[PlannedCase]) -> list[PlannedCase]:
-    """The cases with a number behind an id that came before (two folders with the same case)."""
-    taken: dict[str, int] = {}
-    result = []
-    for case in cases:
-        taken[case.id] = number = taken.get(case.id, 0) + 1
-        if number > 1:
-            case = replace(case, id=f"{case.id}~{number}")
-        result.append(case)
+def _unique(cases: Sequence[PlannedCase]) -> list[PlannedCase]:
+    """The cases with ~2, ~3 behind an id that several files have.
+
+    The numbers follow the paths of the files: waivers, comparisons and --resume meet the same file again, whatever the
+    order of the command's arguments.
+    """
+    by_id: defaultdict[str, list[int]] = defaultdict(list)
+    for index, case in enumerate(cases):
+        by_id[case.id].append(index)
+    result = list(cases)
+    for same in by_id.values():
+        if len(same) > 1:
+            for number, index in enumerate(sorted(same, key=lambda i: os.path.realpath(cases[i].file)), 1):
+                if number > 1:
+                    result[index] = replace(cases[index], id=f"{cases[index].id}~{number}")
     return result

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.record import Record, Tally
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """cases are about to be run, done of them are finished already (--resume); options are those of the command."""
+    """The run starts: cases are selected, done of them have a record of an earlier run (--resume)."""
 
-    impl: str
+    options: CaseOptions
     cases: int
     jobs: int
     out: Path
     done: int = 0
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.machine import cores
-from mluops_cli.core.run_settings import PerfSettings
 from schemas.errors import InputError
 from schemas.suggest import did_you_mean
 
@@ -37,24 +37,26 @@ class Peaks:
     source: str
 
 
-def peaks_for(settings: PerfSettings, device: str | None) -> Peaks:
+def peaks_for(options: CaseOptions, device: str | None) -> Peaks:
     """The peaks of a run on a device (None: this machine's cores); InputError for a device that isn't in the table.
 
     What is given goes before the table, the table before a measurement. A gate without any peak is an InputError too.
     """
     found = Peaks(None, None, "")
-    name = settings.device or device
+    name = options.device or device
     if name is not None:
         found = device_peaks(name)
-        if settings.device and not found.source:
+        if options.device and not found.source:
             raise InputError(f"no peaks of a device {name!r} are known{did_you_mean(name, _table())}: {_expected()}")
-    elif settings.bandwidth is None or settings.ops is None:
+    elif options.peak_bandwidth is None or options.peak_ops is None:
         found = measured_peaks()
-    given = [word for word, value in (("bandwidth", settings.bandwidth), ("ops", settings.ops)) if value is not None]
+    given = [
+        word for word, value in (("bandwidth", options.peak_bandwidth), ("ops", options.peak_ops)) if value is not None
+    ]
     source = f"{' and '.join(given)} given" if given else ""
-    bandwidth = settings.bandwidth if settings.bandwidth is not None else found.bandwidth
-    ops = settings.ops if settings.ops is not None else found.ops
-    if settings.gate and bandwidth is None and ops is None:
+    bandwidth = options.peak_bandwidth if options.peak_bandwidth is not None else found.bandwidth
+    ops = options.peak_ops if options.peak_ops is not None else found.ops
+    if options.perf_gate and bandwidth is None and ops is None:
         raise InputError(f"--perf-gate: no peaks of {name} are known: {_expected()}")
     return Peaks(bandwidth, ops, "; ".join(filter(None, (source, found.source if len(given) < 2 else ""))))
 

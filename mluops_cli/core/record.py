@@ -6,17 +6,21 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from mluops_cli.core.statuses import (
+    EXIT_CODE_OF_BLAME,
+    FAILED,
+    FAILING,
+    INTERRUPTED,
+    PASSED,
+    PASSING,
+    Blame,
+    Status,
+)
 from schemas.status import SUCCESS
 
-Status = Literal["pass", "fail", "error", "crash", "timeout", "skip", "empty", "mistrusted", "waived", "xpass"]
-Blame = Literal["implementation", "case", "tool"]
-
-PASSED, FAILED, WRONG_INPUT, OUR_FAILURE, NOTHING_SELECTED, INTERRUPTED = 0, 1, 2, 3, 5, 130
-FAILING: Final = frozenset({"fail", "error", "crash", "timeout", "xpass"})
-VALIDATED: Final = frozenset({"pass", "empty"})
-_BLAMED: Final[dict[str | None, int]] = {"case": WRONG_INPUT, "tool": OUR_FAILURE}
+RESULTS: Final = "results.jsonl"
 
 
 @dataclass(slots=True)
@@ -83,7 +87,7 @@ class Tally:
         """Count one record."""
         self.counts[status] += 1
         if status in FAILING:
-            self.codes.add(_BLAMED.get(blame, FAILED))
+            self.codes.add(EXIT_CODE_OF_BLAME.get(blame, FAILED))
 
     @property
     def total(self) -> int:
@@ -96,7 +100,7 @@ class Tally:
     @property
     def validated(self) -> bool:
         """Whether anything was: a run that only skipped proves nothing."""
-        return any(self.counts[status] for status in VALIDATED)
+        return any(self.counts[status] for status in PASSING)
 
     def exit_code(self, *, strict: bool = False, interrupted: bool = False) -> int:
         """The highest of what happened; strict: a mistrusted pass fails."""

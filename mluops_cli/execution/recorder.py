@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from mluops_cli.core.case_options import CaseOptions, WorkerSettings, repro_line
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.environment import platform_name
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Listener, Loaded, RunFinished, RunStarted
 from mluops_cli.core.record import Record, Tally
-from mluops_cli.core.run_settings import RunSettings
+
+
+@dataclass(slots=True)
+class RunSettings:
+    """How to run: the options of every case, how many at once, where results go.
+
+    jobs: cases at once. max_failures: no case is started after so many have failed. strict: mistrusted fails.
+    finished: the records of an earlier run that --resume keeps. waive: what waivers make of a record.
+    """
+
+    worker: WorkerSettings
+    out: Path
+    jobs: int = 1
+    max_failures: int | None = None
+    strict: bool = False
+    finished: Sequence[Record] = ()
+    waive: Callable[[Record], Record] | None = None
+
+    @property
+    def options(self) -> CaseOptions:
+        """The options of every case."""
+        return self.worker.options
 
 
 class Recorder:
@@ -49,7 +73,7 @@ class Recorder:
         jobs = min(jobs, max(1, len(todo)))
         if jobs > 1:  # so that no worker is left alone with a large one at the end
             todo.sort(key=lambda case: -case.size)
-        self.emit(RunStarted(settings.worker.impl, self.selected, jobs, settings.out, len(done), settings.options))
+        self.emit(RunStarted(settings.options, self.selected, jobs, settings.out, len(done)))
         return todo
 
     @property
@@ -61,7 +85,7 @@ class Recorder:
     def add(self, case: PlannedCase, result: dict[str, Any], printed: str = "", seconds: float | None = None) -> None:
         """The record of a case from what came of it."""
         result.pop("retire", None)
-        record = Record(case.id, case.op, case.suite, case.file, self.settings.worker.impl, **result)
+        record = Record(case.id, case.op, case.suite, case.file, self.settings.options.impl, **result)
         record.printed = printed
         record.platform = platform_name()  # here, not in enter: of a fleet's case this runs on the worker's machine
         record.seconds = seconds if seconds is None else round(seconds, 6)
@@ -72,7 +96,7 @@ class Recorder:
     def enter(self, case: PlannedCase, record: Record) -> None:
         """A record that is complete but for what only this side knows."""
         record.file = case.file
-        record.repro = self.settings.repro(case)
+        record.repro = repro_line(self.settings.options, case.file, str(self.settings.out))
         if self.settings.waive is not None:
             record = self.settings.waive(record)
         self.tally.add(record.status, record.blame)

@@ -18,9 +18,8 @@ from typing import Any, Final
 from generators.casegen.worker_pool import available_memory
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseStarted, Heartbeat, Listener, RunFinished
-from mluops_cli.core.run_settings import RunSettings
 from mluops_cli.execution.interrupt import Interrupt, interruptible
-from mluops_cli.execution.recorder import Recorder
+from mluops_cli.execution.recorder import Recorder, RunSettings
 from mluops_cli.execution.workers.handle import WorkerProcess
 from mluops_cli.processes.scratch_dir import sweep
 from schemas.errors import InputError, UnavailableError
@@ -125,7 +124,7 @@ class _Supervisor:
         """Until a worker says something, dies, is late, or a second has passed."""
         workers = [*self.running, *self.starting, *self.idle]
         now = time.monotonic()
-        late = min((worker.since + self.settings.timeout - now for worker in self.running), default=_TICK)
+        late = min((worker.since + self.settings.options.timeout - now for worker in self.running), default=_TICK)
         late = min(late, _LOOK if self.running else _TICK)
         handles: list[Any] = [interrupt.handle, *(each for worker in workers for each in worker.waitables())]
         wait(handles, min(max(late, 0.0), _TICK))
@@ -152,7 +151,7 @@ class _Supervisor:
         Looked at from outside, since a limit of the system (RLIMIT_AS) counts address space: mapped files, and the
         hundreds of gigabytes that device drivers reserve; and it counts per process, not what a case starts as well.
         """
-        limit = self.settings.memory or self.memory
+        limit = self.settings.options.memory or self.memory
         for worker in [each for each in self.running if now - each.since >= _LOOK]:
             if (held := worker.held()) > limit:
                 reason = f"out of memory: it held {_mib(held)}, the limit is {_mib(limit)} (--memory)"
@@ -169,13 +168,13 @@ class _Supervisor:
             self.idle.append(worker)
             worker.ready = self.loaded = True
             return
-        limit = max(_START_LIMIT, self.settings.timeout)
+        limit = max(_START_LIMIT, self.settings.options.timeout)
         late = time.monotonic() - worker.since > limit
         if message is None and alive and not late:
             return
         self.starting.remove(worker)
         worker.close()
-        what = f"implementation {self.settings.worker.impl!r} can't be loaded"
+        what = f"implementation {self.settings.options.impl!r} can't be loaded"
         if message is not None:
             problem = str(message.get("problem"))
             raise (InputError if message.get("exit_code") == InputError.exit_code else UnavailableError)(problem)
@@ -189,9 +188,9 @@ class _Supervisor:
         alive = worker.alive
         result = worker.receive()
         if result is None and alive:
-            if time.monotonic() - worker.since < self.settings.timeout:
+            if time.monotonic() - worker.since < self.settings.options.timeout:
                 return
-            result = {"status": "timeout", "reason": f"no answer within {self.settings.timeout:g} s"}
+            result = {"status": "timeout", "reason": f"no answer within {self.settings.options.timeout:g} s"}
         elif result is None:
             worker.drain()
             result = {"status": "crash", "reason": worker.death}

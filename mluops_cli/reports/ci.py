@@ -18,8 +18,9 @@ from typing import Any, Final, Literal, get_args
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.output_files import write_text
 from mluops_cli.core.record import Record
+from mluops_cli.core.statuses import STATUSES
 from mluops_cli.reports.markdown.document import step_summary
-from mluops_cli.results.finished import STATUSES, FinishedRun
+from mluops_cli.results.finished import FinishedRun
 from schemas.errors import InputError
 
 Server = Literal["github", "gitlab", "plain"]

@@ -16,7 +16,8 @@ from rich.text import Text
 from mluops_cli.core import standard_streams as streams
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
-from mluops_cli.core.record import FAILING, Record
+from mluops_cli.core.record import Record
+from mluops_cli.core.statuses import FAILING
 from mluops_cli.results.finished import Judged, worst
 
 ROWS: Final = 60  # cases up to which the table has a row for each; more are summed up by suite
@@ -80,7 +81,7 @@ class ConsoleReport:
     def _start(self, run: RunStarted) -> None:
         self.total = run.cases
         resumed = f", {run.done} of them finished before" if run.done else ""
-        _say(self.console, f"running {run.cases} cases on {run.impl}, {run.jobs} at a time{resumed}")
+        _say(self.console, f"running {run.cases} cases on {run.options.impl}, {run.jobs} at a time{resumed}")
         if self.console.is_terminal:
             columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[case]}"))
             self.progress = Progress(*columns, console=self.console, transient=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-from mluops_cli.core.record import FAILING, Record
+from mluops_cli.core.record import Record
+from mluops_cli.core.statuses import FAILING, PASSING
 from mluops_cli.core.units import format_microseconds
 from mluops_cli.results.finished import FinishedRun, judged
 
@@ -113,7 +114,7 @@ def _place(found: Comparison, case: str, before: Record | None, after: Record | 
         found.appeared.append(change)
     elif after is None:
         found.gone.append(change)
-    elif failed and change.after in ("pass", "empty"):
+    elif failed and change.after in PASSING:
         found.fixed.append(change)
     elif change.before != change.after and not (fails and not failed):
         found.changed.append(change)

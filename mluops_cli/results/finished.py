@@ -11,14 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from mluops_cli.core.record import FAILING, Record, Tally
-from mluops_cli.results.jsonl import RESULTS, SUMMARY, read_results
+from mluops_cli.core.record import RESULTS, Record, Tally
+from mluops_cli.core.statuses import FAILING, STATUSES
+from mluops_cli.results.jsonl import SUMMARY, read_results
 from schemas.errors import InputError, SourceLocation
-
-STATUSES: Final = ("fail", "crash", "timeout", "error", "xpass", "mistrusted", "waived", "skip", "empty", "pass")
-"""All status words, the worst first."""
 
 
 class Judged(NamedTuple):

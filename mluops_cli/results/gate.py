@@ -10,6 +10,7 @@ from pydantic import Field
 
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.record import Record
+from mluops_cli.core.statuses import PASSING
 from mluops_cli.core.units import counted, format_fraction
 from mluops_cli.results.compare import Comparison, compare_runs
 from mluops_cli.results.finished import FinishedRun
@@ -101,7 +102,7 @@ def _run_rules(run: FinishedRun, policy: Policy) -> Iterator[str]:
         if most is not None and counts[status] > most:
             yield f"{counted(counts[status], 'case')} {word}, at most {most} may be: {_of(run, status)}."
     for op, least in policy.min_cases.items():
-        found = sum(record.status in ("pass", "empty") for record in run.by_operator.get(op, ()))
+        found = sum(record.status in PASSING for record in run.by_operator.get(op, ()))
         if found < least:
             yield f"{op}: {counted(found, 'case')} validated, at least {least} must be."
 

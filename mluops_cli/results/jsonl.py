@@ -12,11 +12,10 @@ from typing import IO, Any, Final
 
 from mluops_cli.core.environment import environment
 from mluops_cli.core.events import CaseFinished, Event, Loaded, RunFinished, RunStarted
-from mluops_cli.core.record import Record, read_record
+from mluops_cli.core.record import RESULTS, Record, read_record
 from schemas.errors import InputError, SourceLocation, UnavailableError
 from schemas.version import __version__
 
-RESULTS: Final = "results.jsonl"
 SUMMARY: Final = "summary.json"
 
 
@@ -44,8 +43,10 @@ class JsonResults:
         """Listen to the run."""
         if isinstance(event, RunStarted):
             started = datetime.now().astimezone().isoformat(timespec="seconds")
-            options = {name: value for name, value in event.options.items() if value not in (None, False, ())}
-            self.run = {"impl": event.impl, "started": started, "environment": environment(), "options": options}
+            options = event.options.as_json()
+            self.run = {
+                "impl": event.options.impl, "started": started, "environment": environment(), "options": options,
+            }  # fmt: skip
         elif isinstance(event, Loaded):
             (self.out / SUMMARY).unlink(missing_ok=True)
             if not self.resume:

@@ -9,10 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from mluops_cli.core.discovery import FAILURES
 from mluops_cli.core.events import CaseFinished, Event, Loaded, RunStarted
-from mluops_cli.core.record import FAILING, Record
+from mluops_cli.core.record import Record
+from mluops_cli.core.statuses import FAILING
 
-FOLDER: Final = "failures"
 # Of folders as deep as ours, files as ours only: cases, outputs of --keep-outputs, cases with side files.
 _OURS: Final = ("*/*/*.pb", "*/*/*.prototxt", "*/*/*~outputs.*.bin", "*/*/*/*.pb", "*/*/*/*.prototxt")
 
@@ -21,7 +22,7 @@ class KeepFailures:
     """Listens to a run and keeps the file of each case that fails."""
 
     def __init__(self, out: Path) -> None:
-        self.folder = out / FOLDER
+        self.folder = out / FAILURES
         self.earlier: dict[Path, int] = {}
 
     def __call__(self, event: Event) -> None:
@@ -53,7 +54,7 @@ def kept_path(out: Path, case: str, suffix: str) -> Path:
     """OUT/failures/operator/suite/name and a suffix, for the id of a case."""
     parts = [part for part in case.split("/") if part not in ("", ".", "..")]
     head, name = parts[:2], "_".join(parts[2:]) or "case"
-    return Path(out / FOLDER, *head, f"{name}{suffix}")
+    return Path(out / FAILURES, *head, f"{name}{suffix}")
 
 
 def keep(source: Path, target: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from generators.casegen.generate import generate
 from generators.casegen.write_options import WriteOptions
 from generators.specs.expansion import expand_operator
-from mluops_cli.core.run_settings import WorkerSettings
+from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.implementations.python import Python
 
@@ -62,7 +62,7 @@ def run_all(
     results: dict[str, Result] = {}
     for file in files:
         result = run_case(
-            {"file": str(file), "manifest_meta": None}, implementation, WorkerSettings(implementation.name)
+            {"file": str(file), "manifest_meta": None}, implementation, WorkerSettings(CaseOptions(implementation.name))
         )
         results[f"{file.parent.name}/{file.stem}"] = result
         if until(result):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from generators.contracts.binding import Bound
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.exceptions import describe
-from mluops_cli.core.run_settings import Judging
 from mluops_cli.execution.case.floating_point import MODE, require_subnormals
 from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge_outputs
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest
@@ -57,10 +57,10 @@ class Calls:
     their verdict at once.
     """
 
-    def __init__(self, prepared: Prepared, implementation: Implementation, judging: Judging, *, many: bool) -> None:
+    def __init__(self, prepared: Prepared, implementation: Implementation, options: CaseOptions, *, many: bool) -> None:
         self.prepared = prepared
         self.implementation = implementation
-        self.judging = judging
+        self.options = options
         self.many = many
         self.number = 0
         self.outcomes: list[Outcome] = []
@@ -130,7 +130,7 @@ class Calls:
         if not self.many or bits not in self._verdicts:
             before = self._small_outputs()
             inputs = prepared.call.inputs
-            judged = judge_outputs(prepared.bound, inputs, prepared.baseline, prepared.outputs, self.judging)
+            judged = judge_outputs(prepared.bound, inputs, prepared.baseline, prepared.outputs, self.options)
             if disturbance := self._disturbance(before):
                 return disturbance | {"retire": True}
             self._verdicts[bits] = judged

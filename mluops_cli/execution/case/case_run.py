@@ -10,8 +10,8 @@ from typing import Any
 from generators.contracts.binding import Bound, bind
 from generators.contracts.model import LARGE
 from generators.operator_registry import operators
+from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.exceptions import describe
-from mluops_cli.core.run_settings import WorkerSettings
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Meter, Prepared, Result, error
 from mluops_cli.execution.case.kept_outputs import MARK, keep_outputs
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest, is_mapped
@@ -73,10 +73,11 @@ def _as_planned(wrong: InputError, task: Mapping[str, Any]) -> InputError:
 def _run(
     prepared: Prepared, implementation: Implementation, settings: WorkerSettings, meter: Meter | None = None
 ) -> Result:
-    many = meter is not None or settings.repeat > 1
-    calls = Calls(prepared, implementation, settings.judging, many=many)
+    repeat = settings.options.repeat or 1
+    many = meter is not None or repeat > 1
+    calls = Calls(prepared, implementation, settings.options, many=many)
     result = calls.once()
-    while meter is None and calls.number < settings.repeat and result["status"] in GOES_ON:
+    while meter is None and calls.number < repeat and result["status"] in GOES_ON:
         result = calls.once()
     if meter is not None and calls.succeeded and result["status"] in ("pass", "mistrusted"):
         return _facts(prepared.bound) | calls.metrics() | meter.measure(calls, result)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contracts.binding import Bound
-from mluops_cli.core.run_settings import Judging
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.case.case_run import Prepared, prepare
 from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test
 from mluops_cli.judging.blocks import Known
@@ -43,7 +43,7 @@ def selftest_case(file: CaseFile, threads: int = 1) -> Tested:
     Takes the memory of a run: the file's arrays and one buffer per output.
     """
     prepared = prepare(file)
-    bound, options = prepared.bound, Judging()
+    bound, options = prepared.bound, CaseOptions()
     trials = [_wrong_status(bound), *_wrong_counts(prepared)]
     for name, buffer in prepared.outputs.items():
         buffer.prepare(0)

@@ -9,8 +9,8 @@ import numpy as np
 
 from generators.contracts.binding import Bound
 from generators.contracts.operator import Arrays
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.exceptions import describe
-from mluops_cli.core.run_settings import Judging
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
 from mluops_cli.judging.diagnosis import diagnose
 from mluops_cli.judging.rules import OUTPUTS as RULEBOOK
@@ -26,7 +26,7 @@ def judge_outputs(
     inputs: Mapping[str, Array | None],
     baseline: Arrays,
     buffers: Mapping[str, OutputBuffer],
-    options: Judging,
+    options: CaseOptions,
 ) -> dict[str, Any]:
     """Status, reason and figures of every output that counts, as a record holds them."""
     judged = outputs_under_test(bound, baseline, buffers, options)
@@ -54,7 +54,7 @@ def judge_outputs(
 
 
 def outputs_under_test(
-    bound: Bound, baseline: Arrays, buffers: Mapping[str, OutputBuffer], options: Judging
+    bound: Bound, baseline: Arrays, buffers: Mapping[str, OutputBuffer], options: CaseOptions
 ) -> list[OutputUnderTest]:
     """The outputs that count, each with what it is compared with; a rulebook's are brought into comparable form."""
     specs = {} if bound.operator is None else bound.operator.contract.tensors
@@ -79,7 +79,7 @@ def outputs_under_test(
     ]
 
 
-def judge(bound: Bound, judged: Sequence[OutputUnderTest], options: Judging, *, threads: int = 1) -> Verdict:
+def judge(bound: Bound, judged: Sequence[OutputUnderTest], options: CaseOptions, *, threads: int = 1) -> Verdict:
     """The verdict on the outputs, without a diagnosis; of an empty input nothing but zeros may come in any suite."""
     exempt = bound.suite in _EXEMPT or not all(record.elements for record in bound.inputs.values())
     return judge_case(judged, exempt=exempt, loose_nan=options.loose_nan, threads=threads)

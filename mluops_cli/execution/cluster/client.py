@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseStarted, Heartbeat, Listener, RunFinished, WorkerLost
 from mluops_cli.core.filters import partition
 from mluops_cli.core.record import read_record
-from mluops_cli.core.run_settings import RunSettings, WorkerSettings
 from mluops_cli.execution.cluster.shard import introduce, run_shard
 from mluops_cli.execution.interrupt import interruptible
-from mluops_cli.execution.recorder import Recorder
+from mluops_cli.execution.recorder import Recorder, RunSettings
 from schemas.errors import InputError, UnavailableError
 from schemas.version import __version__
 
@@ -112,13 +112,14 @@ class _Fleet:
     paths: list[str] = field(default_factory=list)  # what a worker must be able to see
 
     def __post_init__(self) -> None:
-        plugins = tuple(os.path.abspath(path) for path in self.settings.worker.plugins)
-        self.worker = replace(self.settings.worker, plugins=plugins, folder=os.getcwd())
+        plugins = tuple(os.path.abspath(path) for path in self.settings.options.plugins)
+        options = replace(self.settings.options, plugins=plugins)
+        self.worker = replace(self.settings.worker, options=options, folder=os.getcwd())
 
     def run(self, cases: Sequence[PlannedCase]) -> RunFinished:
         step = max(1, len(cases) // _LOOKED_AT)
         files = [os.path.abspath(case.file) for case in cases[::step] if case.problem is None]
-        self.paths = [self.worker.folder, *self.worker.plugins, *files]
+        self.paths = [self.worker.folder, *self.worker.options.plugins, *files]
         self._admit()
         self._demand_workers()
         self._split(self.recorder.open(cases, len(self.slots)))
@@ -169,8 +170,6 @@ class _Fleet:
             slot.identity,
             remote,
             self.worker,
-            self.settings.timeout,
-            self.settings.memory,
             key=f"{self.topic}-{slot.token}",
             workers=[slot.address],
             resources=self.resource or None,

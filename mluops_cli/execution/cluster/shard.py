@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat
-from mluops_cli.core.run_settings import RunSettings, WorkerSettings
+from mluops_cli.execution.recorder import RunSettings
 from schemas.errors import MluopsError
 from schemas.version import __version__
 
@@ -33,8 +34,6 @@ def run_shard(
     identity: str,
     cases: Sequence[PlannedCase],
     settings: WorkerSettings,
-    timeout: float,
-    memory: int | None,
 ) -> dict[str, Any]:
     """Run cases one after the other in a child process, telling each start and record under the topic.
 
@@ -61,7 +60,7 @@ def run_shard(
             raise _Unwanted
 
     try:
-        run_cases(cases, RunSettings(settings, Path(), timeout=timeout, memory=memory), [tell])
+        run_cases(cases, RunSettings(settings, Path()), [tell])
     except _Unwanted:
         pass
     except MluopsError as error:

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.peaks import MEASURED, cache_file, last_level_cache, peaks_for
-from mluops_cli.core.run_settings import PerfSettings
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Result, failed
 from mluops_cli.execution.case.floating_point import MODE
 from mluops_cli.execution.perf.efficiency import efficiency_of, shortfall, work_of
@@ -61,11 +61,11 @@ def sample_of(times: Sequence[float]) -> Sample:
 class Meter:
     """Measures cases in one worker; InputError where the peaks it needs are unknown."""
 
-    def __init__(self, settings: PerfSettings, implementation: Implementation) -> None:
-        self.settings = settings
+    def __init__(self, options: CaseOptions, implementation: Implementation) -> None:
+        self.options = options
         self.implementation = implementation
-        self.peaks = peaks_for(settings, implementation.device())
-        fresh = settings.cache == "fresh"
+        self.peaks = peaks_for(options, implementation.device())
+        fresh = options.cache == "fresh"
         self._flush = np.zeros(2 * last_level_cache(), np.uint8) if fresh else None
 
     def measure(self, calls: Calls, judged: Result) -> Result:
@@ -75,7 +75,7 @@ class Meter:
         """
         start = monotonic()
         result = judged
-        if calls.latencies[-1] < self.settings.min_time * 1e6 / PATIENCE:
+        if calls.latencies[-1] < self.options.min_time * 1e6 / PATIENCE:
             for _ in range(_WARM_UP):
                 result = calls.once()
                 if result["status"] not in GOES_ON:
@@ -108,11 +108,11 @@ class Meter:
         return warm if self._flush is None else fresh
 
     def _done(self, times: Sequence[float], elapsed: float) -> bool:
-        if self.settings.runs is not None:
-            return len(times) >= self.settings.runs
-        if elapsed >= PATIENCE * self.settings.min_time or len(times) >= MOST:
+        if self.options.repeat is not None:
+            return len(times) >= self.options.repeat
+        if elapsed >= PATIENCE * self.options.min_time or len(times) >= MOST:
             return True
-        enough = len(times) >= LEAST and sum(times) >= self.settings.min_time * 1e6
+        enough = len(times) >= LEAST and sum(times) >= self.options.min_time * 1e6
         return enough and sample_of(times).error <= STEADY
 
     def _metrics(self, calls: Calls, times: Sequence[float], first: int, result: Result) -> Result:
@@ -122,7 +122,7 @@ class Meter:
         found = efficiency_of(work, sample.median, self.peaks)
         perf: dict[str, Any] = {
             "runs": len(times),
-            "cache": self.settings.cache,
+            "cache": self.options.cache,
             "timer": "host" if calls.outcomes[-1].latency_us is None else "implementation",
             "min_us": sample.least,
             "spread": sample.spread,
@@ -148,7 +148,7 @@ class Meter:
             perf["problem"] = f"error of measurement: {wrong} ({self.peaks.source}{again})"
         else:
             metrics |= {"io_efficiency": found.io, "compute_efficiency": found.compute}
-        if self.settings.gate and result["status"] == "pass":
+        if self.options.perf_gate and result["status"] == "pass":
             operator = prepared.bound.operator
             contract = operator.contract if operator is not None else None
             if reason := perf.get("problem") or shortfall(contract, prepared.bound.suite, found):

@@ -15,14 +15,14 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from mluops_cli.core.run_settings import WorkerSettings, worker_settings
+from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.processes.process_tree import become_subreaper
 from mluops_cli.processes.reaper import put_under_reaper
 
 LOST: Final = "the pipe to the supervisor is gone: the implementation closed it, or opened another file in its place"
 
 
-def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any]) -> None:
+def worker_main(pipe: Connection, printed: Connection, settings: WorkerSettings) -> None:
     """Work on cases until the pipe closes; says {"ready"} or {"problem", "exit_code"} first."""
     _redirect(printed)
     put_under_reaper()
@@ -41,10 +41,9 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
     try:
         from mluops_cli.execution.case.floating_point import MODE
 
-        known = worker_settings(settings)
         with MODE.of_implementation():
-            implementation = _implementation(known)
-            meter = _meter(known, implementation)
+            implementation = _implementation(settings)
+            meter = _meter(settings, implementation)
     except BaseException as error:
         code = getattr(error, "exit_code", 3)
         text = str(error) if hasattr(error, "exit_code") else f"{type(error).__name__}: {error}"
@@ -58,7 +57,7 @@ def worker_main(pipe: Connection, printed: Connection, settings: dict[str, Any])
             task = json.loads(pipe.recv_bytes())
         except EOFError:
             return
-        result = run_case(task, implementation, known, meter)
+        result = run_case(task, implementation, settings, meter)
         _flush()
         if [_which(1), _which(2)] == files[1:]:
             _open_streams()
@@ -72,19 +71,19 @@ def _implementation(settings: WorkerSettings) -> Any:
 
     if settings.folder:
         os.chdir(settings.folder)
-    if settings.plugins:
+    if settings.options.plugins:
         from mluops_cli.implementations.plugins import load_plugins
 
-        load_plugins([Path(path) for path in settings.plugins])
-    return implementation_named(settings.impl)
+        load_plugins([Path(path) for path in settings.options.plugins])
+    return implementation_named(settings.options.impl)
 
 
 def _meter(settings: WorkerSettings, implementation: Any) -> Any:
-    if settings.perf is None:
+    if not settings.options.measured:
         return None
     from mluops_cli.execution.perf.measure import Meter
 
-    return Meter(settings.perf, implementation)
+    return Meter(settings.options, implementation)
 
 
 def _lead_a_session() -> None:

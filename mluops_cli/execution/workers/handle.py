@@ -11,12 +11,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from typing import Any, Final
 
 import psutil
 
-from mluops_cli.core.run_settings import WorkerSettings
+from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.execution.workers.child import LOST, worker_main
 
 __all__ = ["WorkerProcess", "WorkerSettings"]
@@ -43,8 +42,14 @@ class WorkerProcess:
         self.printed, their_output = context.Pipe(duplex=False)
         self._head, self._tail = bytearray(), bytearray()
         self._lost = 0
-        self.process = context.Process(target=worker_main, args=(theirs, their_output, asdict(settings)), daemon=False)
-        with _STARTING, _environment(), _interrupts_held(), _main_module_hidden(), _children_allowed():
+        self.process = context.Process(target=worker_main, args=(theirs, their_output, settings), daemon=False)
+        with (
+            _STARTING,
+            _environment(settings.options.threads),
+            _interrupts_held(),
+            _main_module_hidden(),
+            _children_allowed(),
+        ):
             self.process.start()
         theirs.close()
         their_output.close()
@@ -154,15 +159,19 @@ class WorkerProcess:
 
 
 @contextmanager
-def _environment() -> Iterator[None]:
-    """One thread for BLAS and OpenMP where the user says nothing else; libraries read it when they are loaded."""
-    added = [name for name in _THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(added, "1"))
+def _environment(threads: int | None) -> Iterator[None]:
+    """Set the threads of BLAS and OpenMP, which read them when they are loaded: so many, else the user's, else 1."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    for name, value in before.items():
+        os.environ[name] = str(threads) if threads is not None else value or "1"
     try:
         yield
     finally:
-        for name in added:
-            del os.environ[name]
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

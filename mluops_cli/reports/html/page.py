@@ -19,10 +19,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from mluops_cli.core.escaping import clipped, one_line, visible
-from mluops_cli.core.record import FAILING, Record
+from mluops_cli.core.record import Record
+from mluops_cli.core.statuses import FAILING, STATUSES
 from mluops_cli.reports.html.charts import Point, decade_histogram, density_strip, latency_ratios, roofline
 from mluops_cli.reports.performance import interval_text, perf_value, rated, remark
-from mluops_cli.results.finished import STATUSES, FinishedRun
+from mluops_cli.results.finished import FinishedRun
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 SECTIONS: Final = 1000  # cases with a section of their own; the list of cases has all of them

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mluops_cli.core.discovery import plan_cases
 from schemas.errors import InputError
+from tests.mluops_cli.conftest import Cli
 from tests.mluops_cli.execution.conftest import write_psamask
 
 
-def ids(*paths: Path, **selection: str) -> list[str]:
+def ids(*paths: Path, **selection: Any) -> list[str]:
     return [case.id for case in plan_cases(paths, **selection)]
 
 
@@ -74,6 +77,55 @@ def test_two_files_of_one_id_are_told_apart(tmp_path: Path) -> None:
     write_psamask(tmp_path / "a", "same")
     write_psamask(tmp_path / "b", "same")
     assert ids(tmp_path) == ["psamask_forward/general/same", "psamask_forward/general/same~2"]
+
+
+def test_a14_numbers_of_equal_ids_follow_the_files_not_the_arguments(tmp_path: Path) -> None:
+    first, second = write_psamask(tmp_path / "a", "same"), write_psamask(tmp_path / "b", "same")
+    ids_of = [
+        {case.file: case.id for case in plan_cases(paths)}
+        for paths in ([first, second], [second, first], [second.parent, tmp_path], [tmp_path])
+    ]
+    expected = {str(first): "psamask_forward/general/same", str(second): "psamask_forward/general/same~2"}
+    assert ids_of == [expected] * 4
+
+
+def test_a14_names_of_files_of_others_do_not_depend_on_the_order_of_arguments(tmp_path: Path) -> None:
+    write_psamask(tmp_path / "sub", "one", suite="")
+    assert ids(tmp_path, tmp_path / "sub") == ids(tmp_path / "sub", tmp_path) == ["psamask_forward/external/sub/one"]
+
+
+def test_b16_what_is_no_file_is_never_opened(tmp_path: Path) -> None:
+    write_psamask(tmp_path, "one")
+    os.mkfifo(tmp_path / "pipe.pb")
+    (tmp_path / "folder.pb").mkdir()
+    (tmp_path / "to_pipe.pb").symlink_to(tmp_path / "pipe.pb")
+    (tmp_path / "gone.pb").symlink_to(tmp_path / "nothing.pb")
+    assert ids(tmp_path) == ["unreadable/external/gone", "psamask_forward/general/one"]
+    with pytest.raises(InputError, match=r"pipe\.pb is no file"):
+        plan_cases([tmp_path / "pipe.pb"])
+
+
+def test_b16_check_finds_the_files_that_run_finds(tmp_path: Path, cli: Cli) -> None:
+    write_psamask(tmp_path / "elsewhere", "linked")
+    write_psamask(tmp_path / "cases" / ".hidden", "dotted")
+    write_psamask(tmp_path / "cases", ".dotted")
+    write_psamask(tmp_path / "cases", "twice")
+    write_psamask(tmp_path / "cases", "twice", suffix=".prototxt")
+    (tmp_path / "cases" / "link").symlink_to(tmp_path / "elsewhere")
+    assert ids(tmp_path / "cases") == ["psamask_forward/general/linked", "psamask_forward/general/twice"]
+    report = json.loads(cli("check", tmp_path / "cases", "--json").out)
+    assert report["files"] == 3  # both forms of the case that is there twice
+    assert "dotted" not in str(report)
+
+
+def test_f13_failures_that_a_run_has_kept_are_no_cases(tmp_path: Path) -> None:
+    write_psamask(tmp_path, "one")
+    for results in (tmp_path, tmp_path / "earlier"):
+        write_psamask(results / "failures" / "psamask_forward" / "general", "kept")
+        (results / "results.jsonl").touch()
+    assert ids(tmp_path) == ["psamask_forward/general/one"]
+    assert [case.id for case in plan_cases([tmp_path], out=tmp_path)] == ["psamask_forward/general/one"]
+    assert ids(tmp_path / "failures") == ids(tmp_path / "earlier" / "failures") == ["psamask_forward/general/kept"]
 
 
 def test_text_files_get_their_id_from_the_manifest(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.core.discovery import PlannedCase, plan_cases
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event
 from mluops_cli.execution import supervisor
 from mluops_cli.execution.supervisor import RunSettings, run_cases
-from mluops_cli.execution.workers.handle import WorkerSettings
 from tests.mluops_cli.execution.conftest import write_psamask
 
 
@@ -36,7 +36,7 @@ def test_of_many_the_largest_are_begun_first(jobs: int, order: list[int], tmp_pa
             begun.append(number(event.case))
 
     cases = many(tmp_path, [10, 50, 20, 40, 30])
-    run_cases(cases, RunSettings(WorkerSettings("reference"), tmp_path, jobs=jobs), [watch])
+    run_cases(cases, RunSettings(WorkerSettings(CaseOptions("reference")), tmp_path, jobs=jobs), [watch])
     assert begun == order
 
 
@@ -55,7 +55,7 @@ def test_cases_that_need_much_memory_do_not_run_together(tmp_path: Path, monkeyp
 
     # 2.5 times 400 MiB are more than 0.8 of 1 GiB: beside one of them only small ones run.
     cases = many(tmp_path, [400 << 20] * 3 + [100] * 3)
-    run_cases(cases, RunSettings(WorkerSettings("reference"), tmp_path, jobs=3, memory=1 << 40), [watch])
+    run_cases(cases, RunSettings(WorkerSettings(CaseOptions("reference", memory=1 << 40)), tmp_path, jobs=3), [watch])
     assert len(large_together) == 6
     assert max(large_together) == 1
 
@@ -71,6 +71,6 @@ def test_ten_thousand_cases_and_the_supervisor_does_not_grow(tmp_path: Path) -> 
             if words.total() % 1000 == 0:
                 sizes.append(psutil.Process().memory_info().rss)
 
-    run_cases(many(tmp_path, [100] * 10_000), RunSettings(WorkerSettings("reference"), tmp_path), [watch])
+    run_cases(many(tmp_path, [100] * 10_000), RunSettings(WorkerSettings(CaseOptions("reference")), tmp_path), [watch])
     assert words == {"pass": 10_000}
     assert sizes[-1] - sizes[0] < 4 << 20

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.events import CaseFinished, Loaded, RunFinished, RunStarted
 from mluops_cli.core.record import Tally, read_record
 from mluops_cli.main import main
@@ -172,7 +173,12 @@ def test_listeners_write_reports_and_keep_failures(tmp_path: Path) -> None:
     made = [read_record(record("op/s/a", "crash", file=str(source))), read_record(record("op/s/b", file=str(source)))]
     made.append(read_record(record("op/s/gone", "fail", file=str(tmp_path / "gone.pb"))))
     made.append(read_record(record("op/external/x/../../y", "fail", file=str(source))))
-    for event in (RunStarted("tiled", 2, 1, out), Loaded(), *map(CaseFinished, made), RunFinished(Tally(), 1, 1.0)):
+    for event in (
+        RunStarted(CaseOptions(), 2, 1, out),
+        Loaded(),
+        *map(CaseFinished, made),
+        RunFinished(Tally(), 1, 1.0),
+    ):
         for listener in (keep, files):
             listener(event)
     assert (out / "failures/op/s/a.pb").read_bytes() == b"case"
@@ -190,7 +196,7 @@ def test_what_a_worker_wrote_before_the_news_of_it_is_not_taken_away(tmp_path: P
     for name in ("old~outputs.pb", "again~outputs.pb"):
         (folder / name).write_text("old", encoding="utf-8")
     keep = KeepFailures(tmp_path)
-    keep(RunStarted("tiled", 2, 1, tmp_path))
+    keep(RunStarted(CaseOptions(), 2, 1, tmp_path))
     for name in ("again~outputs.pb", "new~outputs.pb"):
         (folder / "part").write_text("new", encoding="utf-8")
         (folder / "part").replace(folder / name)

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.events import CaseFinished, Heartbeat, RunFinished, RunStarted, WorkerLost
-from mluops_cli.core.record import Record, Status, Tally
+from mluops_cli.core.record import Record, Tally
+from mluops_cli.core.statuses import Status
 from mluops_cli.reports import console as console_report
 from mluops_cli.reports.console import ROWS, ConsoleReport
 
@@ -24,7 +26,7 @@ def shown(records: list[Record], *, not_run: int = 0, width: int = 60) -> str:
     out = io.StringIO()
     report = ConsoleReport(Console(file=out, width=width, force_terminal=False))
     tally = Tally(Counter(each.status for each in records))
-    report(RunStarted("x", len(records), 1, Path("out")))
+    report(RunStarted(CaseOptions("x"), len(records), 1, Path("out")))
     for each in records:
         report(CaseFinished(each))
     report(RunFinished(tally, tally.exit_code(), 1.5, not_run))
@@ -93,7 +95,7 @@ def test_a_line_now_and_then_shows_that_it_is_alive(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(console_report.time, "monotonic", lambda: now)
     out = io.StringIO()
     report = ConsoleReport(Console(file=out, width=60, force_terminal=False))
-    report(RunStarted("x", 9, 1, Path("out")))
+    report(RunStarted(CaseOptions("x"), 9, 1, Path("out")))
     for _ in range(100):
         now += 1.0
         report(Heartbeat((("op/general/slow", now - 100),), 2))
@@ -124,7 +126,7 @@ def test_speed_is_shown_where_it_was_measured() -> None:
 def test_a_fleet_says_who_did_what_and_who_was_lost() -> None:
     out = io.StringIO()
     report = ConsoleReport(Console(file=out, width=60, force_terminal=False))
-    report(RunStarted("x", 9, 2, Path("out")))
+    report(RunStarted(CaseOptions("x"), 9, 2, Path("out")))
     report(WorkerLost("gpu-1", "gone", "op/general/slow", 3))
     report(Heartbeat((), 4, (("gpu-0", 3), ("gpu-1", 1))))
     report(RunFinished(Tally(Counter({"crash": 1, "pass": 8})), 1, 1.5))

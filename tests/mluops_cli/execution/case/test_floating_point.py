@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mluops_cli.core.run_settings import WorkerSettings
+from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.execution.case import calls
 from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.execution.case.floating_point import FloatMode, require_subnormals
@@ -105,7 +105,7 @@ def test_a_mode_that_is_set_while_judging_is_no_pass(case: Path, monkeypatch: py
     kernel.write_text("import numpy as np\n" + KERNEL)
     with FloatMode().of_implementation():  # and ours again for the tests after this one
         result = run_case(
-            {"file": str(case), "manifest_meta": None}, Python(f"{kernel}:right"), WorkerSettings("python")
+            {"file": str(case), "manifest_meta": None}, Python(f"{kernel}:right"), WorkerSettings(CaseOptions("python"))
         )
     assert (result["status"], result["blame"], result["retire"]) == ("error", "implementation", True)
     assert result["reason"].startswith("set another floating-point mode while the outputs were judged")

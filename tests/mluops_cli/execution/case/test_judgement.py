@@ -10,7 +10,7 @@ import pytest
 
 from generators.contracts.binding import bind
 from generators.operator_registry import operators
-from mluops_cli.core.run_settings import Judging, WorkerSettings
+from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.execution.case import calls
 from mluops_cli.execution.case.case_run import prepare, run_case
 from mluops_cli.execution.case.judgement import judge, judge_outputs, outputs_under_test
@@ -36,9 +36,9 @@ def write_alien(path: Path, *outputs: Any, suite: str = "", criterion: str = "DI
     return path
 
 
-def result_of(path: Path, name: str, *, repeat: int = 1, **judging: Any) -> dict[str, Any]:
+def result_of(path: Path, name: str, *, repeat: int = 1, **options: Any) -> dict[str, Any]:
     """What a run says of one case, in this process."""
-    settings = WorkerSettings("python", repeat=repeat, judging=Judging(**judging))
+    settings = WorkerSettings(CaseOptions("python", repeat=repeat, **options))
     return run_case({"file": str(path), "manifest_meta": None}, Python(f"{PLUGIN}:{name}"), settings)
 
 
@@ -76,14 +76,14 @@ def rulebook(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("rulebook", {}, True),
         ("rulebook_reversed", {}, False),
-        ("rulebook_reversed", {"canonical": ("indice_pairs",)}, True),
-        ("rulebook_reversed", {"canonical": ("out_indices",)}, True),
-        ("rulebook_half_reversed", {"canonical": ("indice_pairs",)}, False),
+        ("rulebook_reversed", {"compare": ("indice_pairs=canonical",)}, True),
+        ("rulebook_reversed", {"compare": ("out_indices=canonical",)}, True),
+        ("rulebook_half_reversed", {"compare": ("indice_pairs=canonical",)}, False),
         ("rulebook_half_reversed", {}, False),
         ("rulebook_tail", {}, True),
-        ("rulebook_tail", {"canonical": ("indice_pairs",)}, True),
+        ("rulebook_tail", {"compare": ("indice_pairs=canonical",)}, True),
         ("rulebook_tail", {"strict_tail": True}, False),
-        ("rulebook_tail", {"strict_tail": True, "canonical": ("indice_pairs",)}, False),
+        ("rulebook_tail", {"strict_tail": True, "compare": ("indice_pairs=canonical",)}, False),
         ("rulebook", {"strict_tail": True}, True),
         ("rulebook_count", {}, False),
     ],
@@ -155,7 +155,7 @@ def test_of_an_empty_input_nothing_but_zeros_may_come(tmp_path: Path, elements: 
     with read_case(tmp_path / "case.pb") as file:
         prepared = prepare(file)
         prepared.outputs["out"].array[...] = 0
-        assert judge(prepared.bound, outputs(prepared), Judging()).status == status
+        assert judge(prepared.bound, outputs(prepared), CaseOptions()).status == status
 
 
 def test_an_output_called_like_an_input_is_told_beside_it(tmp_path: Path) -> None:
@@ -174,15 +174,15 @@ def test_an_output_that_is_the_baselines_own_memory(tmp_path: Path) -> None:
         prepared = prepare(file)
         for name, buffer in prepared.outputs.items():
             buffer.array[...] = prepared.baseline[name]
-        assert judge(prepared.bound, outputs(prepared), Judging()).status == "pass"
+        assert judge(prepared.bound, outputs(prepared), CaseOptions()).status == "pass"
         prepared.outputs["out1"].array = prepared.baseline["out1"]
-        verdict = judge(prepared.bound, outputs(prepared), Judging())
+        verdict = judge(prepared.bound, outputs(prepared), CaseOptions())
     assert verdict.status == "mistrusted"
     assert verdict.reason == "out1: the implementation returned the baseline's own memory"
 
 
 def outputs(prepared: Any) -> Any:
-    return outputs_under_test(prepared.bound, prepared.baseline, prepared.outputs, Judging())
+    return outputs_under_test(prepared.bound, prepared.baseline, prepared.outputs, CaseOptions())
 
 
 def test_replacing_the_array_of_an_output_is_writing_nothing(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mluops_cli.core.run_settings import WorkerSettings
+from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.execution.case import judgement
 from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.implementations.python import Python
@@ -18,6 +18,7 @@ from tests.mluops_cli.execution.conftest import add_tensor, case_node
 from . import diagnosed
 
 PLUGIN = Path(diagnosed.__file__)
+SETTINGS = WorkerSettings(CaseOptions("python"))
 N, H, W = 3, 6, 7
 SHAPE = (N, H, W, H * W)
 H_MASK, W_MASK = 2 * H - 1, 2 * W - 1  # covers the feature: no zero in the output
@@ -75,7 +76,7 @@ def test_at_least_ten() -> None:
 def test_a_planted_fault_is_named(fault: str, case: Path, x: Any) -> None:
     word, text, regions = NAMED[fault]
     task = {"file": str(case), "manifest_meta": None}
-    result = run_case(task, Python(f"{PLUGIN}:{fault}"), WorkerSettings("python"))
+    result = run_case(task, Python(f"{PLUGIN}:{fault}"), SETTINGS)
     assert result["status"] == "fail"
     found = result["outputs"]["y"]["diagnosis"]
     assert [pattern["word"] for pattern in found["patterns"]] == [word]
@@ -98,7 +99,7 @@ def test_a_planted_fault_is_named(fault: str, case: Path, x: Any) -> None:
 
 
 def test_the_right_one_has_no_diagnosis(case: Path) -> None:
-    result = run_case({"file": str(case), "manifest_meta": None}, Python(f"{PLUGIN}:right"), WorkerSettings("python"))
+    result = run_case({"file": str(case), "manifest_meta": None}, Python(f"{PLUGIN}:right"), SETTINGS)
     assert result["status"] == "pass"
     assert "diagnosis" not in result["outputs"]["y"]
 
@@ -108,7 +109,7 @@ def test_a_diagnosis_that_fails_leaves_the_verdict(case: Path, monkeypatch: pyte
         raise ZeroDivisionError("no such mode")
 
     monkeypatch.setattr(judgement, "_other_modes", lambda *_: {"psa_type = distribute": no_mode})
-    result = run_case({"file": str(case), "manifest_meta": None}, Python(f"{PLUGIN}:scaled"), WorkerSettings("python"))
+    result = run_case({"file": str(case), "manifest_meta": None}, Python(f"{PLUGIN}:scaled"), SETTINGS)
     assert result["status"] == "fail"
     assert result["reason"].startswith("y: diff3")
     assert "; y has no diagnosis, which raised ZeroDivisionError: no such mode (" in result["reason"]
@@ -128,7 +129,6 @@ def test_the_console_says_it_in_a_line(case: Path, run: Any) -> None:
 
 def test_no_other_mode_where_it_would_break_the_contract(tmp_path: Path) -> None:
     """An alternative is made only of a legal choice, so it can't raise."""
-    from mluops_cli.core.run_settings import Judging
     from mluops_cli.execution.case.case_run import prepare
     from mluops_cli.execution.case.judgement import _other_modes, outputs_under_test
     from schemas.casefiles.reading import read_case
@@ -146,5 +146,5 @@ def test_no_other_mode_where_it_would_break_the_contract(tmp_path: Path) -> None
     write_case(tmp_path / "case.pb", node, [np.zeros((1, 4), np.int32)], [None, None, None])
     with read_case(tmp_path / "case.pb") as file:
         prepared = prepare(file)
-        items = outputs_under_test(prepared.bound, prepared.baseline, prepared.outputs, Judging())
+        items = outputs_under_test(prepared.bound, prepared.baseline, prepared.outputs, CaseOptions())
         assert all(not _other_modes(prepared.bound, prepared.call.inputs, item) for item in items)

@@ -9,8 +9,8 @@ import pytest
 
 from generators.operator_registry import operator_named
 from mluops_cli.core import peaks as peaks_module
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.peaks import Peaks, device_peaks, measured_peaks, peaks_for
-from mluops_cli.core.run_settings import PerfSettings
 from mluops_cli.execution.perf.efficiency import Efficiency, Work, efficiency_of, shortfall
 from mluops_cli.execution.perf.measure import MOST, Meter, sample_of
 from mluops_cli.implementations.python import Python
@@ -78,19 +78,19 @@ def test_the_standard(op: str, suite: str, io: float | None, compute: float | No
 
 def test_peaks_given_before_the_table_before_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peaks_module, "measured_peaks", lambda: Peaks(1e10, 1e11, "measured"))
-    assert peaks_for(PerfSettings(), None) == Peaks(1e10, 1e11, "measured")
-    assert peaks_for(PerfSettings(ops=5e11), None) == Peaks(1e10, 5e11, "ops given; measured")
-    assert peaks_for(PerfSettings(device="mlu370-x8"), None).bandwidth == 614.4e9
-    assert peaks_for(PerfSettings(), "NVIDIA H100 80GB HBM3").bandwidth == 3.35e12
-    assert peaks_for(PerfSettings(bandwidth=1.0, ops=2.0), "NVIDIA H100 80GB HBM3") == Peaks(
+    assert peaks_for(CaseOptions(), None) == Peaks(1e10, 1e11, "measured")
+    assert peaks_for(CaseOptions(peak_ops=5e11), None) == Peaks(1e10, 5e11, "ops given; measured")
+    assert peaks_for(CaseOptions(device="mlu370-x8"), None).bandwidth == 614.4e9
+    assert peaks_for(CaseOptions(), "NVIDIA H100 80GB HBM3").bandwidth == 3.35e12
+    assert peaks_for(CaseOptions(peak_bandwidth=1.0, peak_ops=2.0), "NVIDIA H100 80GB HBM3") == Peaks(
         1.0, 2.0, "bandwidth and ops given"
     )
-    assert peaks_for(PerfSettings(), "Unheard Of") == Peaks(None, None, "")
+    assert peaks_for(CaseOptions(), "Unheard Of") == Peaks(None, None, "")
     assert device_peaks("A100-SXM4-80GB").bandwidth == 2.04e12
     with pytest.raises(InputError, match="no peaks of a device 'MLU999' are known"):
-        peaks_for(PerfSettings(device="MLU999"), None)
+        peaks_for(CaseOptions(device="MLU999"), None)
     with pytest.raises(InputError, match="--perf-gate: no peaks of Unheard Of are known"):
-        peaks_for(PerfSettings(gate=True), "Unheard Of")
+        peaks_for(CaseOptions(perf_gate=True), "Unheard Of")
 
 
 def test_measured_peaks_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_stopped_clocks_of_the_time_module_stop_no_measurement(tmp_path: Path, r
 
 
 def test_there_is_a_most_of_runs_whatever_clocks_say() -> None:
-    meter = Meter(PerfSettings(bandwidth=1.0, ops=1.0, cache="warm"), Python(f"{PLUGIN}:right"))
+    meter = Meter(CaseOptions(peak_bandwidth=1.0, peak_ops=1.0, cache="warm"), Python(f"{PLUGIN}:right"))
     assert not meter._done([0.0] * (MOST - 1), 0.0)
     assert meter._done([0.0] * MOST, 0.0)
 
