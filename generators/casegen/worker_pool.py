@@ -1,4 +1,4 @@
-"""Many cases into files, over worker processes: as many at once as the cores and the memory allow."""
+"""Many cases into files, by worker processes: as many at once as the cores and the memory allow."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from multiprocessing.reduction import DupFd
 from typing import Any, Final
 
 import psutil
 
+from generators.casegen.control_groups import memory_left
 from schemas.errors import MluopsError
 
-_SHARE: Final = 0.8  # of the available memory that cases in work may need together
-_CGROUP: Final = Path("/sys/fs/cgroup")
+_FRACTION: Final = 0.8  # of the available memory that the cases being made may need together
+_LOOK: Final = 1.0  # seconds between looks at the available memory
+_STOPS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,60 +38,119 @@ class Task:
 Result = tuple[str, dict[str, Any] | MluopsError]
 
 
-def run_tasks(tasks: Sequence[Task], jobs: int, prepare: Callable[[], None]) -> Generator[Result, None, None]:
+@dataclass(frozen=True, slots=True)
+class InheritedFile:
+    """An open file that workers keep open too, such as a lock: it is closed when the last of them has ended."""
+
+    handle: int
+
+    def __reduce__(self) -> tuple[Callable[[Any], InheritedFile], tuple[Any]]:
+        return _opened, (DupFd(self.handle),)
+
+
+def _opened(duplicate: Any) -> InheritedFile:
+    return InheritedFile(duplicate.detach())
+
+
+def run_tasks(
+    tasks: Sequence[Task], jobs: int, prepare: Callable[[], None], inherited: InheritedFile | None = None
+) -> Generator[Result, None, None]:
     """Make every task, the largest first; yields (id, entry or error) as each is done.
 
-    prepare runs once in each worker (plug-ins). A case that fails doesn't stop the others. MluopsError where a worker
-    dies. After an interrupt no file is left half-written.
+    prepare runs once in each worker (plug-ins); inherited stays open there. A case that fails doesn't stop the others,
+    nor does one whose worker dies: the cases of a dead worker are tried once more, each alone. MluopsError where every
+    worker dies. After an interrupt no file is left half-written.
     """
-    ordered = deque(sorted(tasks, key=lambda task: (-task.peak, task.id)))
-    if jobs == 1 or len(ordered) == 1:
-        yield from map(_make, ordered)
+    waiting = deque(sorted(tasks, key=lambda task: (-task.peak, task.id)))
+    if jobs == 1 or len(waiting) == 1:
+        yield from map(_make, waiting)
         return
-    context = multiprocessing.get_context("spawn")
-    workers = min(jobs, len(ordered))
-    with ProcessPoolExecutor(workers, context, _start_worker, (prepare,)) as pool:
-        try:
-            yield from _feed(pool, ordered, 2 * workers)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in psutil.Process().children():
-                with suppress(psutil.NoSuchProcess):  # the one whose death brought us here
-                    child.send_signal(signal.SIGINT)
-            raise
+    start = (prepare, inherited)
+    while waiting:
+        before = len(waiting)
+        unanswered = yield from _run_pool(waiting, jobs, start)
+        for task in tuple(unanswered):
+            if not (yield from _run_pool(deque([task]), 1, start)):
+                unanswered.remove(task)
+                continue
+            yield task.id, MluopsError(f"{task.id}: a worker process died (out of memory?) while this case was made")
+        if waiting and len(unanswered) == before - len(waiting):  # the next workers would die as well
+            raise MluopsError(f"worker processes die (out of memory?): none made any of {len(unanswered)} cases")
 
 
 def available_memory() -> int:
-    """Bytes of memory this process may still take: the machine's, or what its control group (a container) leaves."""
-    free = psutil.virtual_memory().available
-    try:
-        limit = int((_CGROUP / "memory.max").read_text())
-        used = int((_CGROUP / "memory.current").read_text())
-    except (OSError, ValueError):  # no limit, or no such thing on this system
-        return free
-    return min(free, max(0, limit - used))
+    """Bytes of memory this process may still take: the machine's, or what its control groups (a container) leave."""
+    free: int = psutil.virtual_memory().available
+    left = memory_left()
+    return free if left is None else min(free, left)
 
 
-def _feed(pool: ProcessPoolExecutor, waiting: deque[Task], most: int) -> Iterator[Result]:
-    budget = int(available_memory() * _SHARE)
+@dataclass(slots=True)
+class _Budget:
+    """The bytes of memory that the cases being made may need together, looked at again every second."""
+
+    bytes: int = 0
+    looked: float = field(default=-_LOOK)
+
+    def look(self) -> int:
+        now = time.monotonic()
+        if now - self.looked >= _LOOK:
+            self.looked = now
+            self.bytes = int((available_memory() + _held_by_workers()) * _FRACTION)
+        return self.bytes
+
+
+def _held_by_workers() -> int:
+    """Bytes of memory that the worker processes hold by themselves, mapped files apart."""
+    held = 0
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            memory = child.memory_info()
+            held += memory.rss - getattr(memory, "shared", 0)
+    return held
+
+
+def _run_pool(waiting: deque[Task], jobs: int, start: tuple[Any, ...]) -> Generator[Result, None, list[Task]]:
+    """Make the tasks in worker processes; returns those that were being made when a worker died, else an empty list."""
+    context = multiprocessing.get_context("spawn")
+    workers = min(jobs, len(waiting))
     running: dict[Future[Result], Task] = {}
+    with ProcessPoolExecutor(workers, context, _start_worker, start) as pool:
+        try:
+            yield from _feed(pool, waiting, running, 2 * workers)
+        except BrokenProcessPool:
+            return list(running.values())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in psutil.Process().children():
+                with suppress(psutil.NoSuchProcess):  # it has ended already
+                    child.send_signal(signal.SIGINT)
+            raise
+    return []
+
+
+def _feed(
+    pool: ProcessPoolExecutor, waiting: deque[Task], running: dict[Future[Result], Task], most: int
+) -> Iterator[Result]:
+    """Give tasks to the pool and yield their results; running holds what the pool has. BrokenProcessPool passes."""
+    budget = _Budget()
     while waiting or running:
         used = sum(task.peak for task in running.values())
         while waiting and len(running) < most:
-            task = waiting[0] if not running or used + waiting[0].peak <= budget else waiting[-1]
-            if running and used + task.peak > budget:
+            largest = not running or used + waiting[0].peak <= budget.look()
+            task = waiting[0 if largest else -1]
+            if running and used + task.peak > budget.look():
                 break
-            waiting.remove(task)
-            with _interrupts_held():  # a worker inherits the block, so none dies of Ctrl-C while it starts
+            with _stops_held():  # a worker inherits the block, so none dies of Ctrl-C while it starts
                 running[pool.submit(_make, task)] = task
+            if largest:
+                waiting.popleft()
+            else:
+                waiting.pop()
             used += task.peak
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in done:
-            try:
-                result = future.result()
-            except BrokenProcessPool:
-                ids = ", ".join(sorted(each.id for each in running.values()))
-                raise MluopsError(f"a worker process died (out of memory?) while these were made: {ids}") from None
+            result = future.result()
             del running[future]
             yield result
 
@@ -102,20 +164,23 @@ def _make(task: Task) -> Result:
         return task.id, task.make()
     except MluopsError as error:
         return task.id, error
-    except Exception as error:
-        raise MluopsError(f"{task.id}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        return task.id, MluopsError(f"{task.id}: {type(error).__name__}: {error}")
     finally:
         _busy = False
 
 
 _busy = _stopped = False  # of a worker: it makes a case; it was told to stop
+_kept: list[InheritedFile] = []
 
 
-def _start_worker(prepare: Callable[[], None]) -> None:
-    """In a new worker: end with the parent, and let Ctrl-C undo the case in work but leave an idle worker alone."""
+def _start_worker(prepare: Callable[[], None], inherited: InheritedFile | None) -> None:
+    """In a new worker: end with the parent, and let a signal undo the case in work but leave an idle worker alone."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    if inherited is not None:
+        _kept.append(inherited)
 
     def interrupted(number: int, frame: Any) -> None:
         global _stopped
@@ -123,8 +188,9 @@ def _start_worker(prepare: Callable[[], None]) -> None:
         if _busy and first:  # a second one (from the terminal, from the parent) must not stop the tidying up
             raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, interrupted)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    for number in _STOPS:
+        signal.signal(number, interrupted)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
     prepare()
 
 
@@ -134,9 +200,9 @@ def _end_with(parent: Any) -> None:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Keep Ctrl-C back for a moment; it comes at the end."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _stops_held() -> Iterator[None]:
+    """Keep Ctrl-C and SIGTERM back for a moment; they come at the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
     try:
         yield
     finally:

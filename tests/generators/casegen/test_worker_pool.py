@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import subprocess
 import sys
 import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +19,7 @@ import psutil
 import pytest
 
 from generators.casegen import worker_pool as batch
-from generators.casegen.worker_pool import Task, run_tasks
+from generators.casegen.worker_pool import InheritedFile, Task, run_tasks
 from schemas.errors import InputError, MluopsError
 from tests.conftest import PROJECT
 
@@ -37,6 +42,10 @@ def refuse() -> dict[str, Any]:
 
 def break_down() -> dict[str, Any]:
     raise ZeroDivisionError("kernel")
+
+
+def leave() -> dict[str, Any]:
+    raise SystemExit(4)
 
 
 def vanish() -> dict[str, Any]:
@@ -64,21 +73,81 @@ def test_every_task_gives_its_entry_or_its_error(tmp_path: Path, jobs: int) -> N
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_unexpected_error_names_its_case(jobs: int) -> None:
-    tasks = [Task("op/s/broken", 1, break_down), Task("z", 0, break_down)]
-    with pytest.raises(MluopsError, match=r"op/s/broken: ZeroDivisionError: kernel|z: ZeroDivisionError: kernel"):
-        list(run_tasks(tasks, jobs, nothing))
+@pytest.mark.parametrize("fault", [break_down, leave])
+def test_b4_an_unexpected_error_is_that_cases_error(tmp_path: Path, jobs: int, fault: Callable[[], Any]) -> None:
+    tasks = [Task("op/s/broken", 9, fault)] + [Task(name, 1, partial(note, tmp_path, name)) for name in "abc"]
+    results = dict(run_tasks(tasks, jobs, nothing))
+    assert sorted(results) == ["a", "b", "c", "op/s/broken"]
+    error = results["op/s/broken"]
+    assert isinstance(error, MluopsError)
+    assert re.fullmatch(r"op/s/broken: (ZeroDivisionError: kernel|SystemExit: 4)", str(error))
+    assert error.exit_code == 3
 
 
-def test_a_worker_that_dies_is_told_with_its_cases() -> None:
-    with pytest.raises(MluopsError, match=r"a worker process died \(out of memory\?\).*op/s/fatal"):
-        list(run_tasks([Task("op/s/fatal", 1, vanish), Task("op/s/other", 1, refuse)], 2, nothing))
+def test_b4_a_worker_that_dies_costs_only_its_case(tmp_path: Path) -> None:
+    tasks = [Task("op/s/fatal", 9, vanish)] + [Task(name, 1, partial(note, tmp_path, name)) for name in "abcdef"]
+    results = dict(run_tasks(tasks, 2, nothing))
+    assert str(results.pop("op/s/fatal")) == (
+        "op/s/fatal: a worker process died (out of memory?) while this case was made"
+    )
+    assert {name: result["name"] for name, result in results.items()} == {name: name for name in "abcdef"}  # type: ignore[index]
+
+
+def test_workers_that_all_die_end_the_run() -> None:
+    tasks = [Task(f"op/s/{number}", 1, vanish) for number in range(20)]
+    with pytest.raises(MluopsError, match=r"worker processes die \(out of memory\?\)"):
+        list(run_tasks(tasks, 2, nothing))
+
+
+class PoolStub:
+    """A pool whose tasks are done at once, but for one that is done when nothing else is left."""
+
+    def __init__(self, last: str, others: int) -> None:
+        self.last, self.others = last, others
+        self.pending: Any = Future()
+
+    def submit(self, make: object, task: Task) -> Any:
+        future: Any = self.pending if task.id == self.last else Future()
+        if task.id != self.last:
+            future.set_result((task.id, {}))
+            self.others -= 1
+        if self.others == 0:
+            self.pending.set_result((self.last, {}))
+        return future
+
+
+def test_b13_taking_tasks_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many tasks pass a large one that waits for memory: none is searched for, and the memory asked once a second."""
+    looks = compared = 0
+
+    def available() -> int:
+        nonlocal looks
+        looks += 1
+        return 1000
+
+    def equal(self: Task, other: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return self is other
+
+    monkeypatch.setattr(batch, "available_memory", available)
+    monkeypatch.setattr(batch, "_held_by_workers", lambda: 0)
+    monkeypatch.setattr(Task, "__eq__", equal)
+    small = [Task(str(number), 1, refuse) for number in range(2000)]
+    waiting = deque([Task("first", 500, refuse), Task("second", 700, refuse), *small])
+    pool: Any = PoolStub("first", len(small))
+    begin = time.monotonic()
+    results = [name for name, _ in batch._feed(pool, waiting, {}, 4)]
+    assert (len(results), set(results[-2:])) == (2002, {"first", "second"})
+    assert compared == 0
+    assert looks <= time.monotonic() - begin + 1
 
 
 def test_cases_that_do_not_fit_together_run_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch, "available_memory", lambda: 1000)
+    monkeypatch.setattr(batch, "_held_by_workers", lambda: 0)
     small = [
         Task("a", 400, partial(meet, tmp_path, "a", "b", 60)),
         Task("b", 400, partial(meet, tmp_path, "b", "a", 60)),
@@ -88,8 +157,52 @@ def test_cases_that_do_not_fit_together_run_one_after_the_other(
     assert dict(run_tasks(large, 2, nothing)) == {"c": {"met": False}, "d": {"met": True}}
 
 
+def test_b13_the_memory_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that comes free while cases are made lets later cases run together."""
+    begin = time.monotonic()
+    monkeypatch.setattr(batch, "available_memory", lambda: 1000 if time.monotonic() < begin + 1.5 else 2000)
+    monkeypatch.setattr(batch, "_held_by_workers", lambda: 0)
+    tasks = [Task("first", 900, partial(note, tmp_path, "first", 3))]
+    tasks += [Task(a, 700, partial(meet, tmp_path, a, b, 30)) for a, b in (("c", "d"), ("d", "c"))]
+    results = dict(run_tasks(tasks, 2, nothing))
+    assert (results["c"], results["d"]) == ({"met": True}, {"met": True})
+
+
+def hold(folder: Path, name: str) -> dict[str, Any]:
+    """Write how much memory this process holds, after taking 64 MiB."""
+    block = bytearray(64 << 20)
+    block[::4096] = b"x" * len(block[::4096])
+    return meet(folder, name, "end", 3)
+
+
+def test_memory_that_workers_hold_counts_as_theirs(tmp_path: Path) -> None:
+    """A look while cases are made must not take what they hold for the memory of others."""
+    seen = 0
+    tasks = [Task(name, 1, partial(hold, tmp_path, name)) for name in "ab"]
+    tasks.append(Task("quick", 0, partial(note, tmp_path, "quick")))
+    for _ in run_tasks(tasks, 3, nothing):
+        seen = max(seen, batch._held_by_workers())
+        (tmp_path / "end").touch()
+    assert seen > 100 << 20
+
+
+def test_a_file_that_workers_inherit_stays_open_until_the_last_has_ended(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        tasks = [Task(name, 1, partial(note, tmp_path, name)) for name in "ab"]
+        running = run_tasks(tasks, 2, nothing, InheritedFile(file.fileno()))
+        next(running)
+    with path.open() as other:
+        with pytest.raises(BlockingIOError):  # closed here, and still held by the workers
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert len(list(running)) == 1
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 _PARENT = """
 import sys, time
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from generators.casegen.worker_pool import Task, run_tasks
