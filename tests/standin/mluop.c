@@ -1,9 +1,12 @@
-/* A stand-in for libmluops.so: the same symbols, every argument checked, the operators computed when the queue is waited
- * for.
+/* A stand-in for libmluops.so: the same symbols, the operators computed when the queue is waited for.
  *
- * STANDIN_STATUS=n: every operator answers with the status n. STANDIN_FAULT: create (no handle), wrong (the first element
- * of the last output is off), overrun (a byte behind the last output), input (the first input is written to), silent
- * (nothing is computed), crash (SIGSEGV at the call), nostatus (answers with 99).
+ * It checks and answers as the vendor's public host code does (docs/vendor.md), with what that code leaves unchecked and
+ * its known defects. Compiled with -DSTANDIN_NARROW it lacks the descriptor setters that take int64_t.
+ *
+ * STANDIN_STRICT=1: it checks everything, stores num_act_out with sub_m, and has none of the defects. STANDIN_STATUS=n:
+ * every operator returns the status n. STANDIN_FAULT: create (no handle), wrong (the first element of the last output is
+ * off), overrun (a byte behind the last output), input (the first input is written to), silent (nothing is computed),
+ * crash (SIGSEGV at the call), nostatus (returns 99).
  */
 #include "standin.h"
 
@@ -32,7 +35,7 @@ typedef struct {
     void *data;
 } Tensor;
 
-/* A call that passed its checks, as it waits in the queue; outputs are the last of the tensors. */
+/* A call that passed its checks and waits in the queue; the outputs are the last tensors. */
 typedef struct Work {
     void (*compute)(struct Work *);
     Tensor t[MAX_TENSORS];
@@ -43,6 +46,11 @@ typedef struct Work {
     Desc copies[MAX_TENSORS];
 } Work;
 
+static int strict(void) {
+    const char *set = getenv("STANDIN_STRICT");
+    return set && *set;
+}
+
 const char *mluOpGetErrorString(int status) {
     static const char *const names[] = {"SUCCESS", "NOT_INITIALIZED", "ALLOC_FAILED", "BAD_PARAM", "INTERNAL_ERROR",
                                         "ARCH_MISMATCH", "EXECUTION_FAILED", "NOT_SUPPORTED", "NUMERICAL_OVERFLOW"};
@@ -52,7 +60,7 @@ const char *mluOpGetErrorString(int status) {
 /* ---- handle and descriptors ---- */
 
 int mluOpCreate(Handle **handle) {
-    if (!handle) return BAD_PARAM;
+    if (!handle) return NOT_INITIALIZED;
     if (standinFault("create")) return ARCH_MISMATCH;
     *handle = calloc(1, sizeof **handle);
     return SUCCESS;
@@ -80,7 +88,8 @@ int mluOpDestroyTensorDescriptor(Desc *desc) {
     return desc ? SUCCESS : BAD_PARAM;
 }
 
-int mluOpSetTensorDescriptor(Desc *desc, int layout, int dtype, int rank, const int dims[]) {
+static int set_descriptor(Desc *desc, int layout, int dtype, int rank, const int64_t dims[], const int64_t strides[]) {
+    Int dense = 1;
     if (!desc || !dims || rank < 1 || rank > MAX_RANK || layout < 0 || layout > 10 || dtype < 1 || dtype > 17)
         return BAD_PARAM;
     *desc = (Desc){layout, dtype, rank, 0, {0}};
@@ -88,16 +97,40 @@ int mluOpSetTensorDescriptor(Desc *desc, int layout, int dtype, int rank, const 
         if (dims[i] < 0) return BAD_PARAM;
         desc->dims[i] = dims[i];
     }
+    for (int i = rank - 1; strides && i >= 0; dense *= dims[i--])
+        if (dims[i] != 1 && strides[i] != dense) desc->strided = 1;
     return SUCCESS;
 }
 
-int mluOpSetTensorDescriptorEx(Desc *desc, int layout, int dtype, int rank, const int dims[], const int strides[]) {
-    int status = strides ? mluOpSetTensorDescriptor(desc, layout, dtype, rank, dims) : BAD_PARAM;
-    Int dense = 1;
-    for (int i = rank - 1; status == SUCCESS && i >= 0; dense *= dims[i--])
-        if (dims[i] != 1 && strides[i] != dense) desc->strided = 1;
-    return status;
+static void widen(int64_t wide[], const int narrow[], int rank) {
+    for (int i = 0; i < rank && i < MAX_RANK; i++) wide[i] = narrow[i];
 }
+
+int mluOpSetTensorDescriptor(Desc *desc, int layout, int dtype, int rank, const int dims[]) {
+    int64_t wide[MAX_RANK];
+    if (!dims) return BAD_PARAM;
+    widen(wide, dims, rank);
+    return set_descriptor(desc, layout, dtype, rank, wide, NULL);
+}
+
+int mluOpSetTensorDescriptorEx(Desc *desc, int layout, int dtype, int rank, const int dims[], const int strides[]) {
+    int64_t wide[MAX_RANK], wide_strides[MAX_RANK];
+    if (!dims || !strides) return BAD_PARAM;
+    widen(wide, dims, rank);
+    widen(wide_strides, strides, rank);
+    return set_descriptor(desc, layout, dtype, rank, wide, wide_strides);
+}
+
+#ifndef STANDIN_NARROW
+int mluOpSetTensorDescriptor_v2(Desc *desc, int layout, int dtype, int rank, const int64_t dims[]) {
+    return set_descriptor(desc, layout, dtype, rank, dims, NULL);
+}
+
+int mluOpSetTensorDescriptorEx_v2(Desc *desc, int layout, int dtype, int rank, const int64_t dims[],
+                                  const int64_t strides[]) {
+    return strides ? set_descriptor(desc, layout, dtype, rank, dims, strides) : BAD_PARAM;
+}
+#endif
 
 int mluOpCreateSparseConvolutionDescriptor(Conv **conv) {
     if (!conv) return NOT_INITIALIZED;
@@ -169,21 +202,21 @@ static void run(void *argument) {
     free(work);
 }
 
-/* Strides, large tensors, zero elements, pointers, workspace; then into the queue. */
-static int launch(Handle *handle, Work *work, int on_empty, size_t needed, size_t given) {
+/* Strides, large tensors (unfit), zero elements (on_empty), pointers, workspace; then into the queue. */
+static int launch(Handle *handle, Work *work, int unfit, int on_empty, size_t needed, size_t given) {
     const char *status = getenv("STANDIN_STATUS");
     if (standinFault("crash")) raise(SIGSEGV);
     if (standinFault("nostatus")) return 99;
     if (status && atoi(status)) return atoi(status);
     for (int i = 0; i < work->count; i++)
-        if (work->t[i].desc->strided) return NOT_SUPPORTED;
+        if (work->t[i].desc->strided) return unfit;
     for (int i = 0; i < work->count; i++)
-        if (elements(work->t[i].desc) >= 1LL << 31) return NOT_SUPPORTED;
+        if (elements(work->t[i].desc) >= 1LL << 31) return unfit;
     for (int i = 0; i < work->count; i++)
         if (elements(work->t[i].desc) == 0) return on_empty;
     for (int i = 0; i < work->count; i++)
         if (!work->t[i].data) return BAD_PARAM;
-    if (needed && (!work->workspace || given < needed)) return BAD_PARAM;
+    if (needed && (!work->workspace || (strict() && given < needed))) return BAD_PARAM;
     for (int i = 0; i < work->count; i++)
         if (!standinHolds(work->t[i].data, bytes(work->t[i].desc))) return EXECUTION_FAILED; /* no device memory */
     if (needed && !standinHolds(work->workspace, needed)) return EXECUTION_FAILED;
@@ -219,6 +252,7 @@ int mluOpGetMaskedIm2colForwardWorkspaceSize(Handle *handle, Desc *feature, Desc
                                              int kernel_w, Desc *data_col, size_t *size) {
     if (!handle || !feature || !mask_h || !mask_w || !data_col || !size || kernel_h < 1 || kernel_w < 1)
         return BAD_PARAM;
+    if (!strict() && elements(mask_h) == 0) return SUCCESS; /* *size stays as it was */
     *size = bytes(feature) + bytes(data_col);
     return SUCCESS;
 }
@@ -237,7 +271,7 @@ int mluOpMaskedIm2colForward(Handle *handle, Desc *feature_desc, void *feature, 
     if (!is(mask_h_desc, ANY, INT32, 1, M, 0, 0, 0) || !is(mask_w_desc, ANY, INT32, 1, M, 0, 0, 0)) return BAD_PARAM;
     if (!is(data_col_desc, ANY, dtype, 2, dims[1] * kernel_h * kernel_w, M, 0, 0)) return BAD_PARAM;
     size_t needed = bytes(feature_desc) + bytes(data_col_desc);
-    return launch(handle, &work, elements(feature_desc) ? SUCCESS : BAD_PARAM, needed, workspace_size);
+    return launch(handle, &work, NOT_SUPPORTED, elements(feature_desc) ? SUCCESS : BAD_PARAM, needed, workspace_size);
 }
 
 /* ---- psamask ---- */
@@ -247,6 +281,7 @@ static void psamask(Work *work) {
     const Int *n = work->n, backward = n[3], hh = (n[1] - 1) / 2, hw = (n[2] - 1) / 2;
     const Int *dims = work->t[0].desc->dims, N = dims[0], H = dims[1], W = dims[2];
     float *masked = work->t[backward].data, *full = work->t[!backward].data;
+    if (n[0] < 0 || n[0] > 1) return; /* the device knows two types alone */
     memset(work->t[1].data, 0, bytes(work->t[1].desc));
     for (Int b = 0; b < N; b++)
         for (Int h = 0; h < H; h++)
@@ -266,12 +301,13 @@ static int start_psamask(Handle *handle, int psa_type, Desc *in_desc, void *in, 
                          void *out, int backward) {
     Work work = {.compute = psamask, .count = 2, .outputs = 1, .n = {psa_type, h_mask, w_mask, backward},
                  .t = {{in_desc, in}, {out_desc, out}}};
-    if (absent(handle, &work) || psa_type < 0 || psa_type > 1 || h_mask < 1 || w_mask < 1) return BAD_PARAM;
+    if (absent(handle, &work)) return BAD_PARAM;
+    if (strict() && (psa_type < 0 || psa_type > 1 || h_mask < 1 || w_mask < 1)) return BAD_PARAM;
     Desc *masked = backward ? out_desc : in_desc, *full = backward ? in_desc : out_desc;
     const Int *dims = masked->dims;
     if (!is(masked, NHWC, FLOAT, 4, dims[0], dims[1], dims[2], (Int)h_mask * w_mask)) return BAD_PARAM;
     if (!is(full, NHWC, FLOAT, 4, dims[0], dims[1], dims[2], dims[1] * dims[2])) return BAD_PARAM;
-    return launch(handle, &work, SUCCESS, 0, 0);
+    return launch(handle, &work, strict() ? NOT_SUPPORTED : BAD_PARAM, SUCCESS, 0, 0);
 }
 
 int mluOpPsamaskForward(Handle *handle, int psa_type, Desc *x_desc, void *x, int h_mask, int w_mask, Desc *y_desc,
@@ -292,14 +328,17 @@ static void roi_crop(Work *work) {
     const Int *bins = work->t[1].desc->dims, N = bins[0], per_roi = bins[1] * bins[2];
     float *images = work->t[backward ? 2 : 0].data, *crops = work->t[backward ? 0 : 2].data;
     const float *grid = work->t[1].data;
+    Int per_image = N / B ? N / B : 1;
     memset(work->t[2].data, 0, bytes(work->t[2].desc));
     for (Int bin = 0; bin < N * per_roi; bin++) {
+        Int image = bin / per_roi / per_image;
+        if (image >= B) continue; /* N is no multiple of B: the vendor's device reads past the images here */
         double ay = (grid[2 * bin] + 1.0) * (double)(H - 1) / 2, ax = (grid[2 * bin + 1] + 1.0) * (double)(W - 1) / 2;
         for (int corner = 0; corner < 4; corner++) {
             double y = floor(ay) + corner / 2, x = floor(ax) + corner % 2;
             if (!(y >= 0 && y < (double)H && x >= 0 && x < (double)W)) continue;
             float weight = (float)((1 - fabs(ay - y)) * (1 - fabs(ax - x)));
-            float *pixel = images + (((bin / per_roi / (N / B)) * H + (Int)y) * W + (Int)x) * C, *crop = crops + bin * C;
+            float *pixel = images + ((image * H + (Int)y) * W + (Int)x) * C, *crop = crops + bin * C;
             for (Int c = 0; c < C; c++)
                 if (backward)
                     pixel[c] += weight * crop[c];
@@ -318,8 +357,8 @@ static int start_roi_crop(Handle *handle, Desc *in_desc, void *in, Desc *grid_de
     const Int *i = images->dims, *c = crops->dims;
     if (!is(images, NHWC, FLOAT, 4, i[0], i[1], i[2], i[3]) || !is(crops, NHWC, FLOAT, 4, c[0], c[1], c[2], i[3]))
         return BAD_PARAM;
-    if (!is(grid_desc, ANY, FLOAT, 4, c[0], c[1], c[2], 2) || (i[0] && c[0] % i[0])) return BAD_PARAM;
-    return launch(handle, &work, BAD_PARAM, 0, 0);
+    if (!is(grid_desc, ANY, FLOAT, 4, c[0], c[1], c[2], 2) || (strict() && i[0] && c[0] % i[0])) return BAD_PARAM;
+    return launch(handle, &work, NOT_SUPPORTED, BAD_PARAM, 0, 0);
 }
 
 int mluOpRoiCropForward(Handle *handle, Desc *input_desc, void *input, Desc *grid_desc, void *grid, Desc *output_desc,
@@ -364,7 +403,7 @@ int mluOpVoxelPoolingForward(Handle *handle, int batch_size, int num_points, int
         return BAD_PARAM;
     if (!is(output_features_desc, ANY, FLOAT, 4, B, Y, X, C) || !is(pos_memo_desc, ANY, INT32, 3, B, N, 3, 0))
         return BAD_PARAM;
-    return launch(handle, &work, BAD_PARAM, 0, 0);
+    return launch(handle, &work, NOT_SUPPORTED, BAD_PARAM, 0, 0);
 }
 
 /* ---- get_indice_pairs ---- */
@@ -392,6 +431,12 @@ static Int reach(const Conv *conv, const int32_t *index, Int k) {
     return number(conv, site);
 }
 
+/* The vendor's host code takes one cell of these kernels for that of the invalid candidates, though there may be none. */
+static int loses_one(const Conv *conv) {
+    int a = conv->filter[0], b = conv->filter[1], c = conv->filter[2];
+    return !strict() && ((a == 2 && b == 2 && c == 2) || (a == 1 && b == 3 && c == 3));
+}
+
 /* The workspace holds pairs (cell, row) of the active outputs, sorted by cell. */
 static void indice_pairs(Work *work) {
     Conv *conv = work->conv;
@@ -405,6 +450,7 @@ static void indice_pairs(Work *work) {
             Int cell = conv->sub_m ? number(conv, own) : reach(conv, index, k);
             if (cell >= 0) cells[2 * count] = cell, cells[2 * count + 1] = j, count++;
         }
+    int all_valid = count == K * L;
     qsort(cells, (size_t)count, 2 * sizeof *cells, ascending);
     if (!conv->sub_m) {
         Int distinct = 0;
@@ -413,9 +459,10 @@ static void indice_pairs(Work *work) {
                 cells[2 * distinct] = cells[2 * i], cells[2 * distinct + 1] = distinct, distinct++;
         count = distinct;
     }
-    conv->num_act_out = (int)count;
-    for (Int i = 0; i < count && i < rows; i++) {
+    if (strict() || !conv->sub_m) conv->num_act_out = (int)count - (!conv->sub_m && all_valid && loses_one(conv));
+    for (Int i = 0; i < count; i++) {
         Int cell = cells[2 * i], row = cells[2 * i + 1];
+        if (row >= rows) continue;
         for (int axis = 2; axis >= 0; cell /= conv->out[axis--]) out[4 * row + 1 + axis] = (int32_t)(cell % conv->out[axis]);
         out[4 * row] = (int32_t)cell;
     }
@@ -455,7 +502,7 @@ int mluOpGetIndicePairs(Handle *handle, Conv *conv, Desc *indices_desc, void *in
     }
     if (!is(indices_desc, ANY, INT32, 2, L, 4, 0, 0) || !is(out_indices_desc, ANY, INT32, 2, A, 4, 0, 0)) return BAD_PARAM;
     if (!is(pairs_desc, ANY, INT32, 3, K, 2, L, 0) || !is(num_desc, ANY, INT32, 1, K, 0, 0, 0)) return BAD_PARAM;
-    if (K > 4096 || L > in || A > out || (conv->sub_m && A != L)) return BAD_PARAM;
+    if (K > 4096 || L > in || A > out || (strict() && conv->sub_m && A != L)) return BAD_PARAM;
     conv->num_act_out = 0;
-    return launch(handle, &work, SUCCESS, (size_t)(K * L) * 2 * sizeof(Int), workspace_size);
+    return launch(handle, &work, NOT_SUPPORTED, SUCCESS, (size_t)(K * L) * 2 * sizeof(Int), workspace_size);
 }

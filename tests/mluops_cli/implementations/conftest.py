@@ -17,6 +17,6 @@ def suites(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small suites of all operators."""
     out = tmp_path_factory.mktemp("suites")
     with pytest.raises(SystemExit) as stop:
-        main(["gen", "--suite", "demo,boundary,nan_inf,zero_element,invalid", "--out", str(out), "-j", "1"])
+        main(["gen", "--suite", "demo,boundary,general,nan_inf,zero_element,invalid", "--out", str(out), "-j", "1"])
     assert stop.value.code == 0
     return out
