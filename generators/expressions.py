@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
@@ -16,7 +16,7 @@ _ALLOWED: Final = (
     ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.And, ast.Or, ast.Not,
 )  # fmt: skip
 # What an expression can end in instead of a value.
-UNCOMPUTABLE: Final = (NameError, IndexError, TypeError, ZeroDivisionError, OverflowError)
+UNCOMPUTABLE: Final = (NameError, IndexError, TypeError, ValueError, ZeroDivisionError, OverflowError)
 _LENGTH: Final = 1000  # characters of an expression; so neither its parser nor its value can run away
 _BITS: Final = 4096  # of a power or a product
 
@@ -36,7 +36,14 @@ def _product(left: Any, right: Any) -> Any:
     return left * right
 
 
-_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {"min": min, "max": max, "abs": abs, "prod": math.prod}
+def _prod(factors: Iterable[Any]) -> Any:
+    product = math.prod(factors)
+    if isinstance(product, int) and product.bit_length() > _BITS:
+        raise OverflowError(f"a product has more than {_BITS} bits")
+    return product
+
+
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {"min": min, "max": max, "abs": abs, "prod": _prod}
 _BOUNDED: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {ast.Pow: _power, ast.Mult: _product}
 GLOBALS: Final[dict[str, Any]] = {
     "__builtins__": {}, "len": len, **_FUNCTIONS, **{function.__name__: function for function in _BOUNDED.values()}

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import xxhash
+
 from generators.contracts.faults import Fault, tensors_with
 from generators.contracts.model import LARGE, Contract, Parameter, Shape
 from generators.contracts.operator import Array, Arrays, Operator
-from generators.data.draw import draw_random_data
+from generators.data.random_data import draw_random_data
 from schemas.casefiles.enum_numbering import OLD
 from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.requested_criteria import baseline_device, criteria_of
@@ -86,7 +88,22 @@ class Bound:
         """
         if warn is not None and self.file.numbering.text:
             warn(f"{self.file.path}: {self.file.numbering.text}")
-        return {name: self._input(name, record, warn) for name, record in self.inputs.items()}
+        return {
+            name: self._input(index, name, record, warn) for index, (name, record) in enumerate(self.inputs.items())
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the operator, the parameters, and dtype, layout, dims and strides of every tensor.
+
+        It depends on what the file says alone, in either form: not on names, ids, folders or values.
+        """
+        tensors = [
+            (record.dtype.name, record.layout, record.shape, record.strides)
+            for record in (*self.inputs.values(), *self.outputs.values())
+        ]
+        told = (self.op, sorted(self.params.items()), len(self.inputs), tensors)
+        return xxhash.xxh3_128_hexdigest(repr(told).encode("utf-8", "surrogateescape"))
 
     @property
     def shapes(self) -> dict[str, Shape]:
@@ -121,13 +138,13 @@ class Bound:
             raise InputError(text, SourceLocation(str(self.file.path)))
         return self.operator.baseline(inputs, self.shapes, self.params if params is None else params)
 
-    def _input(self, name: str, record: TensorRecord, warn: Callable[[str], None] | None) -> Array | None:
+    def _input(self, index: int, name: str, record: TensorRecord, warn: Callable[[str], None] | None) -> Array | None:
         if name in self.omitted or record.absent:
             return None
         if record.source == "random_data" and record.elements:
             if record.span >= LARGE:
                 raise InputError(f"{record.span} elements are to be drawn, {LARGE} or more", record.place)
-            drawn = draw_random_data(record, self.id, warn)
+            drawn = draw_random_data(record, (self.fingerprint, index), warn)
             drawn.flags.writeable = False
             return drawn
         return record.array()

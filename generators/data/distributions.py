@@ -32,6 +32,7 @@ KINDS: Final[Mapping[str, str]] = {
 ROWS: Final = ("unique", "clusters")  # kinds whose args are a pair per column
 OPTIONS: Final = ("nan", "inf", "special", "special_share")
 SPECIAL_SHARE: Final = 0.01
+_REACH: Final = 6  # standard deviations from the mean that the dtype must hold; beyond them lie 2 of 10^9 values
 _BITS: Final = 128  # of an integer: more than any element holds, and no float overflows
 
 
@@ -179,6 +180,11 @@ def _normal(kind: str, raw: Any, env: Mapping[str, Any], dtype: DType) -> tuple[
     mean, deviation = (_fitting(kind, each, dtype) for each in _numbers(kind, raw, env, 2))
     if deviation < 0:
         raise InputError(f"normal needs a standard deviation of 0 or more, found {deviation}")
+    known = limits(dtype)
+    least, largest = mean - _REACH * deviation, mean + _REACH * deviation
+    if least < known.least or largest > known.largest:
+        text = f"{_REACH} standard deviations around the mean, [{least:g}, {largest:g}]"
+        raise InputError(f"normal: {text}, leave {dtype.name}'s range [{known.least:g}, {known.largest:g}]")
     return mean, deviation
 
 
@@ -206,7 +212,7 @@ def _sequence(kind: str, raw: Any, env: Mapping[str, Any], dtype: DType) -> tupl
         raise InputError(f"sequence needs finite numbers, found [{start}, {step}]")
     if not dtype.is_float and (start != int(start) or step != int(step)):
         raise InputError(f"sequence [{start}, {step}] is not of whole numbers, as dtype {dtype.name} needs")
-    return (start, step) if dtype.is_float else (_element(kind, start, dtype), int(step))
+    return _element(kind, start, dtype), step if dtype.is_float else int(step)
 
 
 def _unique(kind: str, raw: Any, env: Mapping[str, Any], dtype: DType) -> tuple[Any, ...]:

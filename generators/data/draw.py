@@ -8,8 +8,8 @@ which no NumPy release changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -26,10 +26,6 @@ from schemas.errors import InputError
 
 BIT_GENERATOR: Final = "Philox4x64-10, key xxh3_128"
 BLOCK: Final = 1 << 20  # elements with a key of their own; part of the data's definition, never to be changed
-_PARTS: Final = {
-    "complex_half": "half", "complex_float": "float", "complex64": "float", "complex_double": "double",
-    "complex128": "double",
-}  # fmt: skip
 
 
 def draw(values: Values, dims: tuple[int, ...], dtype: str, key: Key) -> Array:
@@ -58,46 +54,6 @@ def draw(values: Values, dims: tuple[int, ...], dtype: str, key: Key) -> Array:
                 fill(chunk, index * BLOCK + number * CHUNK, bits)
     lay_over(values, out, key)
     return out.reshape(dims)
-
-
-def draw_random_data(record: Any, case_id: str, warn: Callable[[str], None] | None = None) -> Array:
-    """The values that the random_data of a foreign file's tensor asks for, in its shape (flat span when strided).
-
-    record is a TensorRecord of schemas. UNIFORM [lower, upper), DISCRETE_UNIFORM (both inclusive) and GAUSSIAN;
-    seed 23 when absent; *_double fields win; inverted bounds are swapped, which warn is told; equal ones are a
-    constant. complex_half gives pairs of half. InputError for other distributions. Source: CASE_FORMAT.md, random_data.
-    """
-    random, dtype = record.random, record.dtype
-    dims = record.shape if record.strides is None else (record.span,)
-    seed = random.seed if random.HasField("seed") else 23
-    key = (seed, case_id, record.place.key or record.id)
-    enum = random.DESCRIPTOR.fields_by_name["distribution"].enum_type
-    distribution = enum.values_by_number[random.distribution].name
-    pair = ("mu", "sigma") if distribution == "GAUSSIAN" else ("lower_bound", "upper_bound")
-    first, second = (_either(random, name) for name in pair)
-    if distribution not in ("UNIFORM", "DISCRETE_UNIFORM", "GAUSSIAN"):
-        raise InputError(f"random_data of {distribution}: expected UNIFORM, DISCRETE_UNIFORM or GAUSSIAN", record.place)
-    if distribution != "GAUSSIAN" and first > second:
-        first, second = second, first
-        if warn is not None:
-            warn(f"{record.place}: lower_bound is above upper_bound, read as [{first}, {second})")
-    kind = {"GAUSSIAN": "normal", "UNIFORM": "uniform", "DISCRETE_UNIFORM": "integers"}[distribution]
-    if kind == "uniform" and first == second:
-        kind, first, second = "constant", first if dtype.is_float else math.floor(first), second
-    part = _PARTS.get(dtype.name)
-    try:
-        parsed = parse_values({kind: first if kind == "constant" else [first, second]}, {}, part or dtype.name)
-        drawn = draw(parsed, (*dims, 2) if part else dims, part or dtype.name, key)
-    except InputError as error:
-        raise InputError(f"random_data: {error.message}", record.place) from None
-    if part and dtype.storage is not None:
-        drawn = drawn.view(dtype.storage).reshape(dims)
-    return drawn
-
-
-def _either(random: Any, name: str) -> float:
-    double = f"{name}_double"
-    return float(getattr(random, double if random.HasField(double) else name))
 
 
 def _blocks(array: Array, size: int) -> Iterator[Array]:

@@ -27,6 +27,8 @@ def keyed_generator(key: Key) -> np.random.Generator:
 
 def below(bits: Bits, count: int, bound: int) -> NDArray[np.uint64]:
     """count whole numbers from 0 to bound - 1, all equally likely: raw values beyond a multiple of it are redrawn."""
+    if not 0 < bound <= RAW:
+        raise ValueError(f"a bound of {bound}, expected 1 to 2^64")
     raw: NDArray[np.uint64] = np.asarray(bits.random_raw(count), np.uint64)
     if bound & (bound - 1) == 0:
         raw &= np.uint64(bound - 1)

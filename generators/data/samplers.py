@@ -26,6 +26,8 @@ def _fill_uniform(args: tuple[Any, ...], dtype: DType) -> Fill:
         return _floored(_fill_uniform(args, DTYPES["double"]), args, dtype)
     low, high = (float(each) for each in args)
     least, most = _inside(low, high, dtype)
+    if not math.isfinite(high - low):  # doubles over more than half of their range
+        return _doubled(_fill_uniform((low / 2, high / 2), dtype))
     single = dtype.name != "double" and high - low <= limits(DTYPES["float"]).largest
     work = np.dtype(np.float32 if single else np.float64)
     scale, offset = work.type((high - low) * (2.0**-24 if single else 2.0**-53)), work.type(low)
@@ -42,6 +44,16 @@ def _fill_uniform(args: tuple[Any, ...], dtype: DType) -> Fill:
         drawn += offset
         np.clip(drawn, work.type(least), work.type(most), out=drawn)
         chunk[:] = drawn
+
+    return fill
+
+
+def _doubled(fill_half: Fill) -> Fill:
+    """Twice the values of another function."""
+
+    def fill(chunk: Array, start: int, bits: Bits) -> None:
+        fill_half(chunk, start, bits)
+        chunk *= 2
 
     return fill
 

@@ -15,6 +15,7 @@ Raw = Mapping[str, Any]
 Where = tuple[str | int, ...]
 
 _RANGE: Final = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
+_LIMIT: Final = 2**63  # of a bound: no size or parameter is larger
 _MOST: Final = 1_000_000  # values of a range; more is a slip of the keyboard
 
 
@@ -74,6 +75,8 @@ def multiples(raw: Raw) -> tuple[int, int]:
     first, last = -(-low // align), high // align
     if first > last:
         raise InputError(f"no multiple of {align} lies in [{low}, {high}]")
+    if max(-low, high) >= _LIMIT:
+        raise InputError(f"{kind} needs bounds below 2^63, found [{low}, {high}]")
     return first, last
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
 from generators.contracts.operator import Operator
+from generators.data.random_data import KINDS, RandomData
 from mluops_cli.lint.finding import ERROR, WARNING, Finding
 from mluops_cli.lint.tensor_values import records
 from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.tensors import TensorRecord
-from schemas.protos.messages import enum_names
-
-DEFAULT_SEED = 23  # CASE_FORMAT.md
-_BOUNDED = ("UNIFORM", "DISCRETE_UNIFORM")
+from schemas.errors import InputError
 
 
 def drawn_inputs(case: CaseFile) -> list[TensorRecord]:
@@ -32,32 +29,32 @@ def check_bounds(case: CaseFile, operator: Operator | None) -> Iterator[Finding]
         if random is None:
             continue
         place = f"{record.place}.random_data"
-        word = enum_names("RandomDistribution")[random.distribution]
-        if word not in (*_BOUNDED, "GAUSSIAN"):
+        told = RandomData.of(random)
+        word, first, second, names = told.distribution, told.first, told.second, told.names
+        if word not in KINDS:
             if record.source == "random_data":
                 yield Finding(ERROR, "distribution", place, f"{word} can't be drawn", "use UNIFORM or GAUSSIAN")
             continue
-        names = ("mu", "sigma") if word == "GAUSSIAN" else ("lower_bound", "upper_bound")
-        first, second = (_either(random, name) for name in names)
         if not (math.isfinite(first) and math.isfinite(second)):
             yield Finding(ERROR, "bounds", place, f"{names[0]} {first:g} and {names[1]} {second:g} are not both finite")
+        elif wrong := _undrawable(told, record):
+            yield Finding(ERROR, "bounds", place, wrong)
         elif word == "GAUSSIAN":
-            if second <= 0:
-                yield Finding(WARNING, "bounds", place, f"sigma is {second:g}: every value is mu or none can be drawn")
-        elif first > second:
-            told = f"inverted bounds: lower_bound {first:g} is above upper_bound {second:g}, read as swapped"
-            yield Finding(WARNING, "bounds", place, told, "swap them")
+            if second == 0:
+                yield Finding(WARNING, "bounds", place, "sigma is 0: every value is mu")
+        elif told.inverted:
+            text = f"inverted bounds: lower_bound {first:g} is above upper_bound {second:g}, read as swapped"
+            yield Finding(WARNING, "bounds", place, text, "swap them")
         elif first == second:
-            told = f"equal bounds: every value is {first:g}, which hides most faults"
-            yield Finding(WARNING, "bounds", place, told, "give a range")
+            text = f"equal bounds: every value is {first:g}, which hides most faults"
+            yield Finding(WARNING, "bounds", place, text, "give a range")
 
 
 def check_seeds(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
     """Inputs drawn with one seed get equal streams elsewhere."""
     by_seed: dict[int, list[TensorRecord]] = defaultdict(list)
     for record in drawn_inputs(case):
-        random: Any = record.random
-        by_seed[random.seed if random.HasField("seed") else DEFAULT_SEED].append(record)
+        by_seed[RandomData.of(record.random).seed].append(record)
     for seed, group in by_seed.items():
         if len(group) > 1:
             ids = ", ".join(f'"{record.id}"' for record in group)
@@ -69,6 +66,11 @@ def check_seeds(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
             )
 
 
-def _either(random: Any, name: str) -> float:
-    double = f"{name}_double"
-    return float(getattr(random, double if random.HasField(double) else name))
+def _undrawable(told: RandomData, record: TensorRecord) -> str:
+    """Why values for an input can't be drawn, empty where they can or aren't."""
+    if record.source == "random_data":
+        try:
+            told.values(record.dtype.name)
+        except InputError as error:
+            return error.message
+    return ""

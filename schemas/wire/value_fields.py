@@ -170,9 +170,7 @@ def decode(bulk: Bulk, dtype: DType, count: int) -> NDArray[Any]:
     """
     _, storage = _way(bulk.name, dtype)
     if bulk.name == "value_f":
-        floats = bulk.floats()
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = floats.astype(storage, copy=False)
+        values = _cast(bulk.floats(), dtype, 0)
     else:
         values = np.empty(count, storage)
         at = 0
@@ -187,15 +185,27 @@ def decoded_blocks(bulk: Bulk, dtype: DType) -> Iterator[NDArray[Any]]:
     """What decode gives, piece by piece; the pages of a mapped file are given back in between."""
     _, storage = _way(bulk.name, dtype)
     blocks = bulk.float_blocks() if bulk.name == "value_f" else _integer_blocks(bulk, dtype)
-    held = 0
+    held = at = 0
     for block in blocks:
-        with np.errstate(over="ignore", invalid="ignore"):
-            yield block.astype(storage, copy=False)
+        yield _cast(block, dtype, at) if bulk.name == "value_f" else block.astype(storage, copy=False)
+        at += block.size
         held += block.nbytes
         if held > _HELD:
             bulk.release()
             held = 0
     bulk.release()
+
+
+def _cast(floats: NDArray[Any], dtype: DType, at: int) -> NDArray[Any]:
+    """Entries of value_f in the dtype's storage; InputError where a finite one is beyond the dtype's range."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values: NDArray[Any] = floats.astype(dtype.storage, copy=False)
+    if dtype.name == "half":
+        beyond = np.isinf(values) & np.isfinite(floats)
+        if beyond.any():
+            first = int(np.argmax(beyond))
+            raise InputError(f"value_f[{at + first}] is {floats[first]:g}, expected -65504 to 65504 for half")
+    return values
 
 
 def _way(name: str, dtype: DType) -> tuple[str, np.dtype[Any]]:

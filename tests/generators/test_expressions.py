@@ -20,7 +20,9 @@ def test_powers_and_products_are_pythons(text: str, value: Any) -> None:
     assert parse_expression(text)({"a": 2, "b": 3, "c": 5}) == value
 
 
-@pytest.mark.parametrize("text", ["9**9**9**9", "(2**4000)**4000", "a**a", "*".join(["9**1000"] * 3)])
+@pytest.mark.parametrize(
+    "text", ["9**9**9**9", "(2**4000)**4000", "a**a", "*".join(["9**1000"] * 3), "prod([9**1000, 9**1000])"]
+)
 def test_a_value_too_large_is_refused_at_once(text: str) -> None:
     with pytest.raises(OverflowError, match="more than 4096 bits"):
         parse_expression(text)({"a": 10**18})

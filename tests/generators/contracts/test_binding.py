@@ -203,3 +203,31 @@ def test_a_tensor_called_null_is_absent(tmp_path: Path) -> None:
 
 def test_stored_bytes_counts_what_a_complete_file_holds(tmp_path: Path) -> None:
     assert stored_bytes(bound(tmp_path, IM2COL)) == 4 * (4 + 2 + 2 + 18)
+
+
+def test_a10_random_data_depends_on_the_files_content_alone(tmp_path: Path) -> None:
+    """FOUND A10: the data depended on the case id, and the id on the argument of the command."""
+    random = "random_data { seed: 23 lower_bound: 2 upper_bound: 3 distribution: UNIFORM }"
+    text = IM2COL.replace("value_f: [1, 2, 3, 4]", random)
+    path = tmp_path / "below" / "some.prototxt"
+    path.parent.mkdir()
+    path.write_text(text)
+    operator = operators()["masked_im2col_forward"]
+
+    def drawn(path: Path, name: str = "", numbering: str = "current") -> Any:
+        with read_case(path, numbering) as file:
+            return bind(file, operator, name).input_arrays()["feature"]
+
+    binary = tmp_path / "other.pb"
+    binary.write_bytes(proto.serialize(proto.parse_text(text.replace('"out"', '"else"'), proto.Node(), "a")))
+    expected = drawn(path)
+    for found in (drawn(path, "below/some"), drawn(path, "other/name"), drawn(binary)):
+        np.testing.assert_array_equal(found, expected)
+    for old, new in (
+        ("seed: 23", "seed: 24"),
+        ("value_i: [0, 1]", "value_i: [0, 0]"),
+        ("dims: 2 dims: 2", "dims: 1 dims: 4"),
+    ):
+        path.write_text(text.replace(old, new))
+        differs = drawn(path).reshape(-1).tolist() != expected.reshape(-1).tolist()
+        assert differs == (old != "value_i: [0, 1]")

@@ -153,7 +153,7 @@ def test_normal_has_its_mean_and_deviation() -> None:
     assert abs(values.mean() - 3) < 0.03
     assert abs(values.std() - 2) < 0.03
     assert abs(((values - 3) ** 3).mean()) < 0.3
-    assert np.isfinite(drawn({"normal": [0, 30000]}, (100_000,), "half").astype(np.float32)).all()
+    assert np.isfinite(drawn({"normal": [0, 10900]}, (100_000,), "half").astype(np.float32)).all()
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -367,3 +367,51 @@ def test_all_floating_dtypes_are_held_as_promised() -> None:
     assert drawn({"normal": [0, 1]}, (2,), "bfloat16").dtype == ml_dtypes.bfloat16
     assert drawn({"uniform": [0, 1]}, (2,), "float8_e4m3fn").dtype == ml_dtypes.float8_e4m3fn
     assert drawn({"uniform": [0, 1]}, (2,), "float16").dtype == np.float16
+
+
+def test_a7_doubles_over_nearly_their_whole_range_differ() -> None:
+    """FOUND A7: high - low is beyond double, and every value was the same."""
+    values = drawn({"uniform": [-1.7e308, 1.7e308]}, (10_000,), "double")
+    assert np.isfinite(values).all()
+    assert len(np.unique(values)) == 10_000
+    assert abs((values > 0).mean() - 0.5) < 0.05
+    assert values.min() < -1.6e308
+    assert values.max() > 1.6e308
+
+
+@pytest.mark.parametrize(
+    ("dist", "dtype", "message"),
+    [
+        ({"sequence": [70000, -1]}, "half", "sequence: 70000 is outside half's range [-65504.0, 65504.0]"),
+        ({"sequence": [65000, 100]}, "half", "sequence: 65900 is outside half's range"),
+        ({"uniform": [0, 70000]}, "half", "uniform: 70000 is outside half's range"),
+        ({"constant": 70000}, "half", "constant: 70000 is outside half's range"),
+        ({"choice": [1, 70000]}, "half", "choice: 70000 is outside half's range"),
+        ({"normal": [0, 70000]}, "half", "normal: 70000 is outside half's range"),
+        (
+            {"normal": [0, 30000]},
+            "half",
+            "normal: 6 standard deviations around the mean, [-180000, 180000], leave half's",
+        ),
+        ({"normal": [100, 10]}, "int8", "normal: 6 standard deviations around the mean, [40, 160], leave int8's range"),
+        ({"special": [70000], "constant": 0}, "half", "special value 70000 is outside half's range"),
+    ],
+)
+def test_a7_e6_numbers_beyond_the_dtypes_range_are_refused(dist: dict[str, Any], dtype: str, message: str) -> None:
+    """FOUND A7, E6: a sequence gave Inf, a normal distribution was cut off at the limits."""
+    with pytest.raises(InputError) as caught:
+        drawn(dist, (10,), dtype)
+    assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize("text", ["min([])", "max([])", "prod([10**1200, 10**1200])", "prod(3)", "(-1)**0.5"])
+def test_b6_an_expression_without_a_value_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"^constant"):
+        parse_values({"constant": text}, {}, "float")
+
+
+def test_b3_no_bound_beyond_64_bits_is_drawn_below() -> None:
+    for bound in (0, 2**64 + 1, 10**23):
+        with pytest.raises(ValueError, match="expected 1 to 2\\^64"):
+            below(bit_generator(KEY), 1, bound)
+    assert below(bit_generator(KEY), 2, 2**64).tolist() == bit_generator(KEY).random_raw(2).tolist()

@@ -119,14 +119,14 @@ def test_the_size_on_disk_is_told_beforehand(tmp_path: Path) -> None:
     ("name", "content", "expected"),
     [
         ("x.npy", None, "can't read specs/x.npy: No such file or directory"),
-        (".", None, "can't read specs: Is a directory"),
+        (".", None, "can't read specs: it is a folder, expected a regular file"),
         ("x.npy", b"", "specs/x.npy is no .npy file: "),
         ("x.npy", b"PK\3\4" + bytes(99), "specs/x.npy is no .npy file: "),
         ("x.npy", VALUES[..., :3], "specs/x.npy has shape [1, 2, 3, 3], the tensor [1, 2, 3, 4]"),
         ("x.npy", VALUES.reshape(24), "specs/x.npy has shape [24], the tensor [1, 2, 3, 4]"),
         ("x.npy", VALUES.astype(np.float64), "specs/x.npy has dtype float64, the tensor float"),
         ("x.npy", VALUES.astype(">f4"), "specs/x.npy has dtype >f4, the tensor float"),
-        ("x.npy", np.array([None]), "specs/x.npy has dtype object, the tensor float"),
+        ("x.npy", np.array([None]), "specs/x.npy is no .npy file: "),
         ("x.bin", bytes(95), "specs/x.bin holds 95 bytes of values, the tensor's [1, 2, 3, 4] of float take 96"),
         ("x.bin", bytes(192), "specs/x.bin holds 192 bytes of values, the tensor's [1, 2, 3, 4] of float take 96"),
     ],
@@ -148,4 +148,12 @@ def test_an_npy_file_cut_short_is_told(tmp_path: Path) -> None:
     path = tmp_path / "specs" / "x.npy"
     np.save(path, VALUES)
     path.write_bytes(path.read_bytes()[:-4])
-    assert "holds 92 bytes of values" in refusal(tmp_path, "x.npy")
+    assert refusal(tmp_path, "x.npy") == "specs/x.npy is no .npy file: mmap length is greater than file size"
+
+
+def test_f12_a_fifo_is_refused_and_never_opened(tmp_path: Path) -> None:
+    """FOUND F12: opening one waits for a writer for ever."""
+    (tmp_path / "specs").mkdir()
+    for name in ("x.npy", "x.bin"):
+        os.mkfifo(tmp_path / "specs" / name)
+        assert refusal(tmp_path, name) == f"can't read specs/{name}: it is a FIFO, expected a regular file"

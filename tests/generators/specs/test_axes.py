@@ -203,6 +203,10 @@ def test_log_draws_are_uniform_per_octave() -> None:
          "the name of a list"),
         ("sample: {count: 1, over: {sizes.H: ^{range: [3, 5], align: 8}}}",
          "sample.over.sizes.H: no multiple of 8 lies in [3, 5]"),
+        ("sample: {count: 1, over: {sizes.H: ^{range: [0, 100000000000000000000000]}}}",  # B3: it never ended
+         "sample.over.sizes.H: range needs bounds below 2^63, found [0, 100000000000000000000000]"),
+        ("sample: {count: 1, over: {sizes.H: ^{log: [1, 36893488147419103232]}}}",
+         "sample.over.sizes.H: log needs bounds below 2^63, found [1, 36893488147419103232]"),
         ("sample: {count: 1, over: {sizes.H: ^{log: [0, 5]}}}",
          "sample.over.sizes.H: log needs bounds of 1 or more, found [0, 5]"),
         ("sample: {count: 1, over: {inputs.x.dtype: ^{range: [1, 5]}}}",
