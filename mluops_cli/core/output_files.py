@@ -7,20 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from schemas.errors import UnavailableError
+from schemas import atomic_files
 
 STDOUT: Final = Path("-")
 
 
 def write_text(path: Path, content: str | Iterable[str]) -> None:
-    """Write a report, whole or in parts, to standard output for -; UnavailableError where that can't be."""
-    parts = (content,) if isinstance(content, str) else content
+    """Write a text, given whole or in parts, as a whole file, or to standard output where the path is -.
+
+    UnavailableError where that fails; the file is then what it was before.
+    """
     if path == STDOUT:
-        sys.stdout.writelines(parts)
+        sys.stdout.writelines((content,) if isinstance(content, str) else content)
         return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(parts)
-    except OSError as error:
-        raise UnavailableError(f"can't write the report {path}: {error.strerror}") from None
+    atomic_files.write_text(path, content)

@@ -24,7 +24,11 @@ BINS: Final = 32  # of the picture
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One wrong element; ulp is the number of representable values between the two, None for complex and NaN."""
+    """One wrong element.
+
+    ulp: distance of the two in units in the last place, counted as representable values; None for NaN, for complex
+    numbers, and for integers, whose difference shows without it.
+    """
 
     at: tuple[int, ...]
     baseline: Any
@@ -58,10 +62,9 @@ class Diagnosis:
     density: tuple[int, ...]
     histogram: tuple[tuple[int, int], ...]
 
-    def words(self, told: int = 0) -> str:
-        """The diagnosis in one line, beside a reason that told how many elements differ: not the same number again."""
-        count = f"{self.wrong} of {self.elements} elements wrong ({self.wrong / self.elements:.3g})"
-        parts = [count] if self.wrong != told else []
+    def words(self) -> str:
+        """The diagnosis in one line."""
+        parts = [f"{self.wrong} of {self.elements} elements wrong ({self.wrong / self.elements:.3g})"]
         parts += [pattern.text for pattern in self.patterns]
         if self.regions:
             parts.append("all " + ", ".join(map(str, self.regions)))
@@ -71,8 +74,8 @@ class Diagnosis:
             parts.append(f"worst {self.worst[0]}")
         return "; ".join(parts)
 
-    def as_record(self, told: int = 0) -> dict[str, Any]:
-        """The diagnosis as JSON can carry it; told as for words."""
+    def as_record(self) -> dict[str, Any]:
+        """The diagnosis as JSON can carry it."""
         return {
             "wrong": self.wrong,
             "share": self.wrong / self.elements,
@@ -82,7 +85,7 @@ class Diagnosis:
             "patterns": [{"word": pattern.word, "text": pattern.text} for pattern in self.patterns],
             "density": list(self.density),
             "histogram": [list(decade) for decade in self.histogram],
-            "words": self.words(told),
+            "words": self.words(),
         }
 
 
@@ -241,9 +244,7 @@ def _element(baseline: Array, output: Array, position: int) -> Element:
 def _ulp(b: Any, m: Any) -> int | None:
     """How many representable values lie between two of the same dtype, counting one end."""
     dtype = np.asarray(b).dtype
-    if dtype.kind in "iub":
-        return abs(int(m) - int(b))
-    if dtype.kind == "c" or not (np.isfinite(b) and np.isfinite(m)):
+    if dtype.kind in "iubc" or not (np.isfinite(b) and np.isfinite(m)):
         return None
     bits = [int(np.asarray(value).view(f"i{dtype.itemsize}")) for value in (b, m)]
     lowest = -(1 << (8 * dtype.itemsize - 1))

@@ -108,12 +108,15 @@ class Comparison:
         """Why it fails, without the output's name; empty where it passes."""
         if self.problem:
             return self.problem
-        failing = [result.reason for result in self.criteria if not result.passed]
-        if not failing:
+        if not self.failing_criteria:
             return "" if self.criteria else "there is no criterion to judge it by"
-        if self.mismatched:
-            return failing[0]
-        return f"{' and '.join(failing)}; {self.differences}"
+        return self.failing_criteria if self.mismatched else f"{self.failing_criteria}; {self.differences}"
+
+    @property
+    def failing_criteria(self) -> str:
+        """Which criteria fail, with values and thresholds; empty where none does."""
+        failing = [result.reason for result in self.criteria if not result.passed]
+        return " and ".join(failing[:1] if self.mismatched else failing)  # NaN and Inf fail all criteria for one reason
 
     @property
     def differences(self) -> str:

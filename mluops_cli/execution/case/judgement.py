@@ -28,10 +28,14 @@ def judge_outputs(
     buffers: Mapping[str, OutputBuffer],
     options: CaseOptions,
 ) -> dict[str, Any]:
-    """Status, reason and figures of every output that counts, as a record holds them."""
+    """Status, reason and figures of every output that counts, as a record holds them.
+
+    The reason of a failing output begins with its diagnosis, which counts only elements beyond the tolerance.
+    """
     judged = outputs_under_test(bound, baseline, buffers, options)
     verdict = judge(bound, judged, options)
     result = verdict.as_record()
+    reasons: list[str] = []
     for item in judged:
         compared = verdict.outputs[item.name]
         if compared.passed or compared.empty:
@@ -46,10 +50,15 @@ def judge_outputs(
                 alternatives=_other_modes(bound, inputs, item),
             )
         except Exception as raised:  # the output is wrong all the same
-            result["reason"] += f"; {item.name} has no diagnosis, which raised {describe(raised)}"
+            reasons.append(f"{item.name}: {compared.reason}; no diagnosis, which raised {describe(raised)}")
             continue
-        if diagnosis is not None:
-            result["outputs"][item.name]["diagnosis"] = diagnosis.as_record(compared.unequal)
+        if diagnosis is None:
+            reasons.append(f"{item.name}: {compared.reason}")
+            continue
+        result["outputs"][item.name]["diagnosis"] = diagnosis.as_record()
+        reasons.append(f"{item.name}: {diagnosis.words()}; {compared.failing_criteria or compared.reason}")
+    if reasons:
+        result["reason"] = "; ".join(reasons)
     return result
 
 

@@ -86,11 +86,10 @@ FAULTS = (
 )  # fmt: skip
 
 
-def test_what_the_reason_told_is_not_told_again():
+def test_the_words_begin_with_the_count():
     diagnosis = found(np.arange(1, 11, dtype="f4"), np.zeros(10, "f4"))
-    assert diagnosis.words(9).startswith("10 of 10 elements wrong (1); zeros instead of values; first [0]: 0.0 instead")
-    assert diagnosis.words(10).startswith("zeros instead of values; first [0]: 0.0 instead of 1.0")
-    assert diagnosis.as_record(10)["words"] == diagnosis.words(10)
+    assert diagnosis.words().startswith("10 of 10 elements wrong (1); zeros instead of values; first [0]: 0.0 instead")
+    assert diagnosis.as_record()["words"] == diagnosis.words()
 
 
 def test_a_bool_says_nothing_of_having_been_written():
@@ -166,10 +165,10 @@ def test_first_and_worst_elements_with_values_and_ulp():
     ("b", "m", "ulp"),
     [
         (np.float16(1), np.float16(1.0009765625), 1), (ml_dtypes.bfloat16(1), ml_dtypes.bfloat16(1.0078125), 1),
-        (np.float64(0), np.float64(-5e-324), 1), (np.uint8(0), np.uint8(255), 255),
-        (np.int64(-(2**62)), np.int64(2**62), 2**63),
+        (np.float64(0), np.float64(-5e-324), 1), (np.uint8(0), np.uint8(255), None),
+        (np.int64(-(2**62)), np.int64(2**62), None),
         (np.float32(1), np.float32("nan"), None), (np.complex64(1), np.complex64(1j), None),
-        (np.bool_(0), np.bool_(1), 1),
+        (np.bool_(0), np.bool_(1), None),
     ],
 )  # fmt: skip
 def test_ulp_distance(b, m, ulp):

@@ -97,7 +97,7 @@ def test_a_report_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureF
     out = write_run(tmp_path / "out", [record("op/s/a")])
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert called("report", out, "--md", tmp_path / "file" / "r.md") == 3
-    assert capsys.readouterr().err.startswith(f"can't write the report {tmp_path}/file/r.md: ")
+    assert capsys.readouterr().err.startswith(f"{tmp_path}/file/r.md: can't write: ")
 
 
 def test_gate_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

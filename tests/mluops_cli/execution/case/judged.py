@@ -56,6 +56,15 @@ not_finite_mixed = _changed(lambda outputs: _set(outputs, slice(3, 6), [-np.inf,
 zero_for_nan = _changed(lambda outputs: _set(outputs, 3, 0))
 
 
+def _round_and_spoil(outputs):
+    """All elements off by a rounding difference, two of them by much more."""
+    outputs["out0"][...] *= np.float32(1 + 1e-6)
+    _set(outputs, [2000, 2001], 99)
+
+
+noise_and_two_wrong = _changed(_round_and_spoil)
+
+
 def writes_nothing(op, inputs, outputs, params):
     pass
 

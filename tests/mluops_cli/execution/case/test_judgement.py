@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -242,7 +243,7 @@ def test_every_repeat_is_judged(tmp_path: Path) -> None:
     """PITFALLS B62: right once, zeros from then on."""
     result = result_of(write_alien(tmp_path / "case.pb", values(40)), "right_once", repeat=3)
     assert (result["status"], result["repeats"]) == ("fail", 2)
-    assert result["reason"].startswith("repeat 2, after right ones: out0: diff1")
+    assert result["reason"].startswith("repeat 2, after right ones: out0: 40 of 40 elements wrong (1); zeros instead")
 
 
 # -- regressions ---------------------------------------------------------------------------------------------
@@ -253,13 +254,13 @@ WRONG: dict[str, tuple[list[Any], str]] = {
     "one_nan": ([values(40)], "NaN or Inf disagree with the baseline at 1 of 40 elements, the first at [17]"),
     "one_inf": ([values(40)], "NaN or Inf disagree with the baseline at 1 of 40 elements, the first at [17]"),
     "inf_of_the_other_sign": ([np.array([np.inf, 1, 2])], "disagree with the baseline at 1 of 3 elements"),
-    "ninety_nine": ([np.array([np.nan, 1, 2])], "1 of 3 elements differ, the first at [2], by at most 97"),
-    "zeros": ([values(40) * np.float32(1e-6)], "out0: diff1 = 0.99"),
-    "ones": ([np.zeros(40)], "40 of 40 elements differ, the first at [0], by at most 1"),
-    "second_wrong": ([np.array([np.nan, 1, 2]), np.array([1, 2, 3])], "out1: diff1"),
-    "writes_first_only": ([values(40), values(20)], "out1: diff1"),
-    "writes_nothing": ([values(40)], "out0: diff1"),
-    "writes_all_but_last": ([values(40)], "out0: diff1"),
+    "ninety_nine": ([np.array([np.nan, 1, 2])], "out0: 1 of 3 elements wrong (0.333); "),
+    "zeros": ([values(40) * np.float32(1e-6)], "; diff1 = 0.99"),
+    "ones": ([np.zeros(40)], "out0: 40 of 40 elements wrong (1); "),
+    "second_wrong": ([np.array([np.nan, 1, 2]), np.array([1, 2, 3])], "out1: 1 of 3 elements wrong"),
+    "writes_first_only": ([values(40), values(20)], "out1: 20 of 20 elements wrong"),
+    "writes_nothing": ([values(40)], "out0: 40 of 40 elements wrong (1); never written"),
+    "writes_all_but_last": ([values(40)], "out0: 1 of 40 elements wrong (0.025); never written"),
 }
 
 
@@ -272,6 +273,14 @@ def test_the_public_runners_mistakes(name: str, tmp_path: Path) -> None:
     assert result["status"] == "fail"
     assert reason in result["reason"]
     assert result_of(path, "baseline")["status"] in ("pass", "mistrusted")
+
+
+def test_d4_the_reason_counts_only_what_is_beyond_the_tolerance(tmp_path: Path) -> None:
+    """Rounding differences of all other elements gave a second, larger count."""
+    result = result_of(write_alien(tmp_path / "case.pb", values(4000)), "noise_and_two_wrong")
+    assert result["reason"].startswith("out0: 2 of 4000 elements wrong (0.0005); all at index ")
+    assert re.findall(r"\d+ (?:of \d+ )?elements", result["reason"]) == ["2 of 4000 elements"]
+    assert "; diff1 = " in result["reason"]
 
 
 def test_an_all_zero_baseline_met_by_zeros(tmp_path: Path) -> None:
