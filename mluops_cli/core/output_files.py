@@ -1,4 +1,4 @@
-"""Text written to a file that the user names, or to standard output."""
+"""Text for a file that the user names, or for standard output."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ STDOUT: Final = Path("-")
 
 
 def write_text(path: Path, content: str | Iterable[str]) -> None:
-    """Write a text, given whole or in parts, as a whole file, or to standard output where the path is -.
+    """Write text, given as a whole or in parts, to a file; to standard output where the path is -.
 
-    UnavailableError where that fails; the file is then what it was before.
+    An earlier file is replaced only by the whole text. UnavailableError where the file can't be written.
     """
     if path == STDOUT:
         sys.stdout.writelines((content,) if isinstance(content, str) else content)
-        return
-    atomic_files.write_text(path, content)
+    else:
+        atomic_files.write_text(path, content)

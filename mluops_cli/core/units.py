@@ -7,6 +7,8 @@ from typing import Final
 _BINARY: Final = ("KiB", "MiB", "GiB", "TiB")
 _TIMES: Final = ((1.0, "µs"), (1e3, "ms"), (1e6, "s"))  # microseconds in the unit
 
+_RATES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: 1 case, 2 cases; plural where it doesn't end in an s."""
@@ -28,6 +30,12 @@ def format_microseconds(time: float) -> str:
     """A time given in microseconds, with three digits: 4.21 µs, 38.5 ms, 2 s."""
     scale, unit = next(((s, u) for s, u in reversed(_TIMES) if time >= s), _TIMES[0])
     return f"{three_digits(time / scale)} {unit}"
+
+
+def format_rate(rate: float, what: str) -> str:
+    """A rate per second: 6.01 GB/s, 44.8 Gop/s. what is the letter or word behind the prefix."""
+    scale, prefix = next(((s, p) for s, p in _RATES if rate >= s), _RATES[-1])
+    return f"{three_digits(rate / scale)} {prefix}{what}/s"
 
 
 def format_fraction(value: float) -> str:

@@ -18,12 +18,16 @@ from mluops_cli.core.escaping import one_line
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING
+from mluops_cli.core.units import counted, format_fraction, format_microseconds
+from mluops_cli.reports.performance import PEAK_NAMES, describe_peaks
 from mluops_cli.results.finished import Judged, worst
 
 ROWS: Final = 60  # cases up to which the table has a row for each; more are summed up by suite
 _ANY_WIDTH: Final = 100_000  # columns where there is no terminal to fit into: ids and lines are never folded
 _BEAT: Final = 30.0  # seconds between the lines that say a run is alive, where there is no terminal
 _BY_CRITERIA: Final = ("pass", "empty", "waived", "xpass")  # statuses that criteria decide
+_PRINTED: Final = 20  # last lines of what an implementation printed that stand under its failure
+_PRINTED_WIDTH: Final = 300  # characters of such a line
 _WORDS: Final = 60  # characters of a reason in the table; it stands in full below
 _COLOURS: Final = {"pass": "green", "empty": "green", "skip": "yellow", "mistrusted": "yellow", "waived": "yellow"}
 
@@ -40,6 +44,7 @@ class ConsoleReport:
         self.mismeasured: list[tuple[str, str]] = []
         self.suites: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.worst: dict[tuple[str, str], Judged] = {}
+        self.peaks: dict[str, None] = {}
         self.progress: Progress | None = None
         self.task = TaskID(0)
         self.total = 0
@@ -73,7 +78,9 @@ class ConsoleReport:
             self._beat(event)
         elif isinstance(event, WorkerLost):
             running = f", it was running {event.case}" if event.case else ""
-            back = f", {event.given_back} cases go to other workers" if event.given_back else ""
+            back = (
+                f", {counted(event.given_back, 'case goes', 'cases go')} to other workers" if event.given_back else ""
+            )
             _say(self.console, f"worker {event.worker} is lost: {event.reason}{running}{back}", "yellow")
         elif isinstance(event, RunFinished):
             self._finish(event)
@@ -81,7 +88,7 @@ class ConsoleReport:
     def _start(self, run: RunStarted) -> None:
         self.total = run.cases
         resumed = f", {run.done} of them finished before" if run.done else ""
-        _say(self.console, f"running {run.cases} cases on {run.options.impl}, {run.jobs} at a time{resumed}")
+        _say(self.console, f"running {counted(run.cases, 'case')} on {run.options.impl}, {run.jobs} at a time{resumed}")
         if self.console.is_terminal:
             columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[case]}"))
             self.progress = Progress(*columns, console=self.console, transient=True)
@@ -95,6 +102,8 @@ class ConsoleReport:
             self.failures.append(record)
         elif record.perf and "problem" in record.perf:
             self.mismeasured.append((record.case, record.perf["problem"]))
+        if peaks := describe_peaks(record):
+            self.peaks[peaks] = None
         key = record.op, record.suite
         self.suites[key][record.status] += 1
         found = worst(record)
@@ -111,7 +120,7 @@ class ConsoleReport:
             return
         self.said = time.monotonic()
         running = ", ".join(f"{case} ({seconds:.0f} s)" for case, seconds in beat.running)
-        _say(self.console, f"{beat.finished} of {self.total} cases finished; running: {running or 'none'}")
+        _say(self.console, f"{beat.finished} of {counted(self.total, 'case')} finished; running: {running or 'none'}")
         if self.workers:
             _say(self.console, f"finished by worker: {self.workers}")
 
@@ -120,30 +129,40 @@ class ConsoleReport:
             self.progress.stop()
         if self.suites:
             self.console.print(self._cases() if len(self.rows) <= ROWS else self._sums())
+        for peaks in self.peaks:
+            _say(self.console, f"efficiencies are fractions of these peaks: {peaks}")
         for record in self.failures:
-            _say(self.console, f"{record.status.upper()} {record.case}: {record.reason}", "red")
-            for name, output in record.outputs.items():
-                if "diagnosis" in output:
-                    _say(self.console, f"  {name}: {output['diagnosis']['words']}")
-            _say(self.console, f"  repro: {record.repro}")
+            self._describe_failure(record)
         for case, problem in self.mismeasured:
             _say(self.console, f"{case}: {problem}", "yellow")
         counts = ", ".join(f"{number} {status}" for status, number in sorted(run.tally.counts.items()))
-        _say(self.console, f"{run.tally.total} cases in {run.seconds:.1f} s: {counts or 'none finished'}")
+        _say(self.console, f"{counted(run.tally.total, 'case')} in {run.seconds:.1f} s: {counts or 'none finished'}")
         if self.workers:
             _say(self.console, f"finished by worker: {self.workers}")
         if run.not_run:
-            _say(self.console, f"{run.not_run} cases were not run", "yellow")
+            _say(self.console, f"{counted(run.not_run, 'case was', 'cases were')} not run", "yellow")
         if run.interrupted:
             _say(self.console, "interrupted: the results so far are complete, --resume goes on from here", "yellow")
         elif not run.tally.validated and not self.failures:
             _say(self.console, "nothing was validated: no case passed, so this run is not a pass", "red")
 
+    def _describe_failure(self, record: Record) -> None:
+        """The reason, the last lines that the implementation printed, and the command that runs the case alone."""
+        _say(self.console, f"{record.status.upper()} {record.case}: {record.reason}", "red")
+        printed = record.printed.rstrip().splitlines()
+        if len(printed) > _PRINTED:
+            _say(self.console, f"  printed (the last {_PRINTED} of {len(printed)} lines; all are in results.jsonl):")
+        elif printed:
+            _say(self.console, "  printed:")
+        for line in printed[-_PRINTED:]:
+            _say(self.console, f"    {one_line(line, _PRINTED_WIDTH)}")
+        _say(self.console, f"  repro: {record.repro}")
+
     def _cases(self) -> Table:
         timed = any(record.perf for record in self.rows)
         table = _table("case", "status", "worst criterion", "time", *(("efficiency",) if timed else ()))
         for record in sorted(self.rows, key=lambda record: record.case):
-            latency = "" if record.latency_us is None else f"{record.latency_us / 1000:.3f} ms"
+            latency = "" if record.latency_us is None else format_microseconds(record.latency_us)
             if record.perf and record.perf["relative_error"] is not None:
                 latency += f" ±{record.perf['relative_error']:.0%}"
             cells = [_text(record.case), _status(record.status), _text(_detail(record)), _text(latency)]
@@ -176,12 +195,12 @@ def _detail(record: Record) -> str:
 
 
 def _efficiency(record: Record) -> str:
-    """That of the side that bounds it."""
+    """The efficiency of the side that bounds the case."""
     perf = record.perf or {}
     value = record.io_efficiency if perf.get("bottleneck") == "io" else record.compute_efficiency
     if "problem" in perf:
         return "error of measurement"
-    return "" if value is None else f"{value:.1%} {perf['bottleneck']}"
+    return "" if value is None else f"{format_fraction(value)} of {PEAK_NAMES[perf['bottleneck']]}"
 
 
 def _status(status: str) -> Text:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from mluops_cli.core.record import Record
+from mluops_cli.core.units import format_rate
+
+PEAK_NAMES: Final = {"io": "bandwidth", "compute": "arithmetic", None: "peak"}  # by perf's bottleneck
 
 
 def rated(records: Iterable[Record]) -> list[Record]:
@@ -21,6 +24,16 @@ def rated(records: Iterable[Record]) -> list[Record]:
 def perf_value(record: Record, name: str) -> Any:
     """A figure of the measurement, None where there is none of that name."""
     return (record.perf or {}).get(name)
+
+
+def describe_peaks(record: Record) -> str:
+    """The peaks that a case's efficiencies are fractions of, and their source; empty where there is none."""
+    rates = [
+        format_rate(value, unit)
+        for value, unit in ((perf_value(record, "peak_bandwidth"), "B"), (perf_value(record, "peak_ops"), "op"))
+        if value
+    ]
+    return f"{' and '.join(rates)} ({perf_value(record, 'peaks')})" if rates else ""
 
 
 def interval_text(record: Record) -> str:

@@ -86,6 +86,27 @@ def test_the_table_says_what_decided() -> None:
     assert "case00003  pass    BAD_PARAM" in shown([refused], width=200)
 
 
+def test_d3_what_an_implementation_printed_last_stands_under_its_failure() -> None:
+    report = "==1==ERROR: AddressSanitizer: heap-buffer-overflow kernel.c:12"
+    printed = "".join(f"line {n}\n" for n in range(100)) + f"{report}\n\x1b[31m\n"
+    lines = shown([record(1, "crash", reason="ended with exit code 1", printed=printed)]).splitlines()
+    at = lines.index("  printed (the last 20 of 102 lines; all are in results.jsonl):")
+    assert lines[at - 1].startswith("CRASH op/general/case00001: ended with exit code 1")
+    assert lines[at + 1 : at + 21] == [*(f"    line {n}" for n in range(82, 100)), f"    {report}", r"    \x1b[31m"]
+    assert lines[at + 21] == "  repro: "
+    short = shown([record(1, "fail", printed="only this"), record(2, printed="of a pass")])
+    assert "  printed:\n    only this\n" in short
+    assert "of a pass" not in short
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "1 case in 1.5 s"), (2, "2 cases in 1.5 s")])
+def test_d19_one_case_is_no_plural(number: int, words: str) -> None:
+    text = shown([record(n) for n in range(number)], not_run=number)
+    assert words in text
+    assert f"running {words[:-9]} on x" in text
+    assert ("1 case was not run" if number == 1 else "2 cases were not run") in text
+
+
 def test_cases_that_were_not_run_are_said() -> None:
     assert "4 cases were not run" in shown([record(1)], not_run=4)
 
@@ -112,13 +133,18 @@ def test_ids_are_never_folded_where_there_is_no_terminal() -> None:
     assert len(text.splitlines()) == 5
 
 
-def test_speed_is_shown_where_it_was_measured() -> None:
+def test_d17_speed_is_shown_in_units_that_keep_digits() -> None:
     timed = record(1, latency_us=1500.0, io_efficiency=0.42, compute_efficiency=0.01)
     timed.perf = {"relative_error": 0.013, "bottleneck": "io"}
+    timed.perf |= {"peak_bandwidth": 6.0087e9, "peak_ops": 44.84e9, "peaks": "measured on this machine"}
+    tiny = record(4, latency_us=4.2134, io_efficiency=0.00031)
+    tiny.perf = {"relative_error": None, "bottleneck": "io"}
     wrong = record(2, latency_us=1.0)
     wrong.perf = {"relative_error": None, "bottleneck": "io", "problem": "error of measurement: io efficiency 250.0%"}
-    text = shown([timed, wrong, record(3)])
-    assert "1.500 ms ±1%  42.0% io" in text
+    text = shown([timed, wrong, record(3), tiny])
+    assert "1.5 ms ±1%  42.0% of bandwidth" in text
+    assert "4.21 µs     0.031% of bandwidth" in text
+    assert "efficiencies are fractions of these peaks: 6.01 GB/s and 44.8 Gop/s (measured on this machine)\n" in text
     assert "op/general/case00002: error of measurement: io efficiency 250.0%" in text
     assert "efficiency" not in shown([record(3)])
 
