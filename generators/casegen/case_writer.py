@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-import xxhash
-
+from generators.casegen import journal
+from generators.casegen.manifest import Entry, hash_array
 from generators.casegen.node import sign
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.faults import Fault
@@ -19,7 +18,6 @@ from schemas.protos import messages as proto
 
 REFERENCE: Final = "reference kernel"
 
-Entry = dict[str, Any]  # what the manifest says of a case
 MaybeArrays = Mapping[str, Array | None]
 
 
@@ -74,6 +72,8 @@ def write_content(content: CaseContent, options: WriteOptions) -> Entry:
     arrays = _present(content.inputs) | _present(content.outputs)
     hashes = {name: (content.recipes.get(name, REFERENCE), hash_array(array)) for name, array in arrays.items()}
     sign(content.node, hashes, sorted(content.omitted))
+    entry = content.entry(hashes)
+    journal.append(options.out, content.id, entry)
     sizes: dict[str, int] = {}
     for suffix in options.suffixes:
         path = options.out / f"{content.id}{suffix}"
@@ -81,7 +81,9 @@ def write_content(content: CaseContent, options: WriteOptions) -> Entry:
         written = write_case(path, content.node, inputs, outputs, inline_limit=options.inline_limit)
         for file in written.files:
             sizes[file.relative_to(options.out).as_posix()] = file.stat().st_size
-    return {"files": sorted(sizes), "bytes": sum(sizes.values()), **content.entry(hashes)}
+    entry |= {"files": sorted(sizes), "bytes": sum(sizes.values())}
+    journal.append(options.out, content.id, entry)
+    return entry
 
 
 def set_theory(node: Any, operator: Operator, params: Params, inputs: MaybeArrays, outputs: MaybeArrays) -> None:
@@ -92,11 +94,6 @@ def set_theory(node: Any, operator: Operator, params: Params, inputs: MaybeArray
     env = operator.contract.bind({name: array.shape for name, array in (given | computed).items()}, params)
     node.theory_io_size = operator.theory_io_bytes(env, given, computed)
     node.theory_compute_ops = operator.theory_ops(env, given, computed)
-
-
-def hash_array(array: Array) -> str:
-    """xxh3_128 of the array's bytes in C order, hex."""
-    return xxhash.xxh3_128_hexdigest(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 def _present(arrays: MaybeArrays) -> Arrays:

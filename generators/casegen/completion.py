@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from generators.casegen.case_writer import CaseContent, Entry, MaybeArrays, set_theory, write_content
+from generators.casegen.case_writer import CaseContent, MaybeArrays, set_theory, write_content
+from generators.casegen.manifest import Entry
 from generators.casegen.node import note_criteria, set_baseline_device, set_criteria, set_dims
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.casegen.write_options import WriteOptions

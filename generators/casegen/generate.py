@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from generators.casegen.case_data import draw_inputs, omitted_tensors
-from generators.casegen.case_writer import CaseContent, Entry, MaybeArrays, set_theory, write_content
+from generators.casegen.case_writer import CaseContent, MaybeArrays, set_theory, write_content
+from generators.casegen.manifest import Entry
 from generators.casegen.node import build_node, recipe, short_place
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.casegen.write_options import WriteOptions

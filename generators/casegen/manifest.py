@@ -3,36 +3,57 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from filelock import FileLock
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
 
-from schemas.casefiles.reading import read_case
-from schemas.errors import InputError, SourceLocation, UnavailableError
+from generators.casegen import journal
+from schemas.atomic_files import write_text
+from schemas.casefiles.reading import SUFFIXES, CaseFile, read_case
+from schemas.errors import InputError, MluopsError, SourceLocation
+from schemas.path_names import check_relative_path
 from schemas.version import __version__
 
 NAME: Final = "manifest.json"
 _KEY: Final = "mluops"  # holds the version, and marks the file as ours
-_CASE_FILE: Final = re.compile(r"(.+)(?:\.pb|\.prototxt|\.(?:in|out)\d+\.bin)")
+_CASE_FILE: Final = re.compile(r"(.+?)(?:\.pb|\.prototxt|\.(?:in|out)\d+(?:\.[0-9a-f]+)?\.bin(?:\.zst)?)")
 
-Entries = dict[str, dict[str, Any]]
+Entry = dict[str, Any]
+Entries = dict[str, Entry]
 
 
-class ForeignManifest(InputError):  # noqa: N818  an InputError, told as one
-    """The file of that name is none of ours."""
+class ForeignManifest(InputError):  # noqa: N818  an InputError, reported as one
+    """The file of that name was not written by mluops."""
 
 
 def read_manifest(folder: Path) -> Entries:
-    """The entries by case id, empty where the folder has no manifest.
+    """The entries by case id, those of a gen that is at work or was killed included; empty without a manifest.
 
     ForeignManifest where the file is not one of ours, InputError naming the first entry that can't be one.
     """
+    entries = read_stored(folder)
+    for case, entry in read_journaled(folder).items():
+        files = (file for _, file in case_files(folder, [case]))
+        entries[case] = {"files": [file.relative_to(folder).as_posix() for file in files]} | entry
+    return entries
+
+
+def read_journaled(folder: Path) -> Entries:
+    """The entries of a gen that is at work or was killed; what can't be an entry is left out."""
+    return {case: entry for case, entry in journal.read(folder).items() if not any(_wrong(case, entry))}
+
+
+def read_stored(folder: Path) -> Entries:
+    """The entries of the manifest file alone; see read_manifest."""
     path = folder / NAME
     try:
+        if path.exists() and not path.is_file():
+            raise ForeignManifest("not a manifest of mluops: not a file", SourceLocation(str(path)))
         read = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
@@ -49,15 +70,19 @@ def read_manifest(folder: Path) -> Entries:
 
 
 def _wrong(case: str, entry: Any) -> Iterator[tuple[str, Any, str]]:
-    """(key, what it holds, what it should) of what is wrong with an entry; keys that it lacks are not."""
+    """(key, found, expected) of what is wrong with an entry; missing keys are allowed."""
     if len([word for word in case.split("/", 2) if word]) != 3:
         yield "", case, "operator/suite/name"
+    elif not _below(case):
+        yield "", case, "a path below the folder"
     if not isinstance(entry, dict):
         yield "", entry, "a mapping"
         return
     for key in ("files", "expect", "faults", "tags"):
         if not _words(entry.get(key, [])):
             yield f".{key}", entry[key], "a list of words"
+        elif key == "files":
+            yield from ((".files", file, "a path below the folder") for file in entry.get(key, ()) if not _below(file))
     tensors = entry.get("tensors", [])
     if not isinstance(tensors, list) or not all(
         isinstance(each, dict) and _words([each.get("name")]) for each in tensors
@@ -69,8 +94,16 @@ def _words(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
+def _below(path: str) -> bool:
+    try:
+        check_relative_path(path, "path", "the folder")
+    except InputError:
+        return False
+    return True
+
+
 def case_files(folder: Path, cases: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """(case id, file) of what lies where the files of these cases go, in any format, side files too."""
+    """(case id, file) of what lies where the files of these cases go, in any format, external data files too."""
     wanted = set(cases)
     for parent in sorted({case.rpartition("/")[0] for case in wanted}):
         for path in sorted((folder / parent).iterdir()) if (folder / parent).is_dir() else ():
@@ -79,73 +112,52 @@ def case_files(folder: Path, cases: Iterable[str]) -> Iterator[tuple[str, Path]]
                 yield f"{parent}/{match[1]}", path
 
 
-def refuse_foreign(folder: Path, cases: Iterable[str]) -> None:
-    """InputError naming the files where those of these cases go that are not ours.
-
-    Ours is what the folder's manifest lists, a file with our metadata, and what lies beside such a file.
-    """
-    listed = {file for entry in read_manifest(folder).values() for file in entry.get("files", ())}
-    unknown = [
-        (case, path) for case, path in case_files(folder, cases) if path.relative_to(folder).as_posix() not in listed
-    ]
-    signed = {case for case, path in unknown if _signed(path)}
-    foreign = [path for case, path in unknown if case not in signed]
-    if foreign:
-        more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
-        raise InputError(f"not made by mluops, and a case would replace it{more}", SourceLocation(str(foreign[0])))
-
-
-def _signed(path: Path) -> bool:
-    if path.suffix != ".pb":
-        return False
-    try:
-        with read_case(path) as file:
-            return file.meta is not None
-    except InputError:
-        return False
-
-
-def remove_stale(folder: Path, new: Mapping[str, dict[str, Any]]) -> list[Path]:
-    """Remove what earlier ones of these cases left beside their files (another format, side files); what that was.
-
-    After refuse_foreign it can only be ours. A .pb that stays behind would be run in place of a new .prototxt.
-    UnavailableError where the disk refuses.
-    """
-    stale = [
-        path for case, path in case_files(folder, new) if path.relative_to(folder).as_posix() not in new[case]["files"]
-    ]
-    for path in stale:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            raise UnavailableError(f"{path}: can't remove what is out of date: {error.strerror or error}") from error
-    return stale
-
-
-def update_manifest(folder: Path, new: Mapping[str, dict[str, Any]]) -> None:
-    """Add entries to the folder's manifest, or replace them; those whose files are gone are dropped.
-
-    Several writers may do so at once. UnavailableError where the disk refuses.
-    """
-    try:
-        with FileLock(folder / ".mluops.lock"):
-            old = read_manifest(folder)
-            kept = {key: entry for key, entry in old.items() if _present(folder, entry.get("files", ()))}
-            _write(folder / NAME, kept | dict(new))
-    except OSError as error:
-        raise UnavailableError(f"{folder / NAME}: can't write: {error.strerror or error}") from error
+def write_manifest(folder: Path, entries: Mapping[str, Entry]) -> None:
+    """Write the folder's manifest, entries whose files are gone left out; UnavailableError where the disk refuses."""
+    lines = (
+        f"{json.dumps(case)}: {json.dumps(entries[case], sort_keys=True, allow_nan=False)}"
+        for case in sorted(entries)
+        if _present(folder, entries[case].get("files", ()))
+    )
+    body = ",\n".join(lines)
+    write_text(folder / NAME, f'{{"{_KEY}": "{__version__}", "cases": {{\n{body}\n}}}}\n')
 
 
 def _present(folder: Path, files: Iterable[str]) -> bool:
     return all((folder / file).is_file() for file in files)
 
 
-def _write(path: Path, cases: Entries) -> None:
-    lines = (f"{json.dumps(key)}: {json.dumps(cases[key], sort_keys=True, allow_nan=False)}" for key in sorted(cases))
-    body = ",\n".join(lines)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+# ---- hashes ----
+
+
+def hash_array(array: NDArray[Any]) -> str:
+    """xxh3_128 of the array's bytes in C order, hex."""
+    return xxhash.xxh3_128_hexdigest(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+def hash_mismatches(file: CaseFile, entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(tensor name, message) of every tensor of a case file whose values are not those that its manifest entry says.
+
+    Tensors without a hash in the entry have no data on purpose. InputError where values can't be read.
+    """
+    records, tensors = (*file.inputs, *file.outputs), entry.get("tensors", ())
+    if len(records) != len(tensors):
+        yield "", f"{len(records)} tensors, the manifest says {len(tensors)}"
+        return
+    for record, tensor in zip(records, tensors, strict=True):
+        if "hash" not in tensor:
+            continue
+        found = hash_array(record.array()) if record.has_values or not record.elements else "no values"
+        if found != tensor["hash"]:
+            yield tensor["name"], f"{tensor['name']} has hash {found}, the manifest says {tensor['hash']}"
+
+
+def agrees(path: Path, entry: Mapping[str, Any]) -> bool:
+    """Whether a case file (.pb, .prototxt) can be read and holds the values that the entry says."""
+    if path.suffix not in SUFFIXES:
+        return False
     try:
-        beside.write_text(f'{{"{_KEY}": "{__version__}", "cases": {{\n{body}\n}}}}\n', encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+        with read_case(path) as file:
+            return not any(hash_mismatches(file, entry))
+    except MluopsError:
+        return False

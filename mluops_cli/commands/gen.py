@@ -234,18 +234,17 @@ def _check_space(out: Path, sizes: dict[str, int]) -> None:
 
 def _write(tasks: Sequence[Task], options: WriteOptions, plugins: Sequence[Path]) -> int:
     """Make all cases, then the manifest, also of what is done when something stops it; the exit code."""
-    from generators.casegen.manifest import refuse_foreign, remove_stale, update_manifest
+    from generators.casegen.output_folder import open_output
     from generators.casegen.worker_pool import run_tasks
     from schemas.errors import MluopsError, UnavailableError
 
-    out = options.out
-    make_folder(out)
-    refuse_foreign(out, [task.id for task in tasks])  # before anything is written
-    done: dict[str, dict[str, Any]] = {}
+    make_folder(options.out)
+    sizes: list[int] = []
     code = 0
-    try:
-        with closing(run_tasks(tasks, options.jobs, partial(load_plugins, tuple(plugins)))) as results:
-            for case_id, result in _shown(results, len(tasks)):
+    with open_output(options, [task.id for task in tasks], partial(click.echo, err=True)) as lock:
+        prepare = partial(load_plugins, tuple(plugins))
+        with closing(run_tasks(tasks, options.jobs, prepare, lock)) as results:
+            for _, result in _shown(results, len(tasks)):
                 if isinstance(result, UnavailableError):
                     raise result  # a full disk is not the case's fault: the next one would fail too
                 if isinstance(result, MluopsError):
@@ -254,16 +253,8 @@ def _write(tasks: Sequence[Task], options: WriteOptions, plugins: Sequence[Path]
                 else:
                     for warning in result.get("warnings", ()):
                         click.echo(f"warning: {warning}", err=True)
-                    done[case_id] = result
-    finally:
-        if done:
-            update_manifest(out, done)
-            stale = remove_stale(out, done)
-            if stale:
-                count = number_of(len(stale), "file")
-                click.echo(f"{count} of earlier cases of these names removed, such as {stale[0]}", err=True)
-    written = format_bytes(sum(entry["bytes"] for entry in done.values()))
-    click.echo(f"{number_of(len(done), 'case')}, {written} in {out}")
+                    sizes.append(result["bytes"])
+    click.echo(f"{number_of(len(sizes), 'case')}, {format_bytes(sum(sizes))} in {options.out}")
     return code
 
 
