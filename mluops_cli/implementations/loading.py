@@ -1,4 +1,4 @@
-"""Loading Python objects that the user names: `FILE.py:NAME`, `package.module:NAME`, and plug-in files."""
+"""Loading foreign Python code: `FILE.py:NAME`, `package.module:NAME`, plug-in files, entry points."""
 
 from __future__ import annotations
 
@@ -7,18 +7,59 @@ import importlib.util
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import dropwhile
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import xxhash
 
+from mluops_cli.core.process_state import preserved_process_state
 from schemas.errors import InputError, MluopsError, UnavailableError
+from schemas.protos import messages
 from schemas.suggest import did_you_mean
+
+_PACKAGE: Final = f"{Path(__file__).parents[1]}{os.sep}"
+
+
+def load_error(what: str, error: BaseException) -> MluopsError:
+    """Return an error of one line that says why something can't be loaded, with the line at fault."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = " ".join(text.split())
+    frames = list(dropwhile(_is_ours, traceback.extract_tb(error.__traceback__)))
+    frames = [frame for frame in frames if "importlib" not in frame.filename]
+    if not isinstance(error, SyntaxError) and frames:
+        text += f" ({frames[-1].filename}:{frames[-1].lineno})"
+    message = f"can't load {what}: {text}"
+    return UnavailableError(message) if isinstance(error, ImportError) else InputError(message)
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    """Return whether a frame is of the code that loads, rather than of what is loaded."""
+    return frame.filename.startswith(_PACKAGE) or "importlib" in frame.filename
+
+
+@contextmanager
+def foreign_code(what: str) -> Iterator[None]:
+    """Import or construct foreign code in the block: an error is one line that names it, the process stays as it was.
+
+    InputError, or UnavailableError for an ImportError. Our message classes are made first: protobuf reads the defaults
+    of floats by the locale, which the code may set.
+    """
+    messages.pool()
+    try:
+        with preserved_process_state():
+            yield
+    except (KeyboardInterrupt, MluopsError):
+        raise
+    except BaseException as error:
+        raise load_error(what, error) from error
 
 
 def load_object(target: str) -> Any:
-    """The object NAME of FILE.py or of a module; InputError or UnavailableError, one line, where that fails."""
+    """Return the object NAME of FILE.py or of a module; InputError or UnavailableError, in one line."""
     source, _, name = target.rpartition(":")
     if not source or not name:
         raise InputError(f"--impl python:{target} names no object: expected FILE.py:NAME or package.module:NAME")
@@ -34,11 +75,11 @@ def load_object(target: str) -> Any:
 
 
 def load_file(path: Path) -> ModuleType:
-    """A Python file as a module; its own folder is searched for what it imports, as when it is run as a script."""
+    """Return a Python file as a module; it finds the modules beside it, as when it is run as a script."""
     path = path.resolve()
     if not path.is_file():
         raise InputError(f"no such Python file: {path}")
-    # The name a plug-in of that file has too: the same in every process, and a file is never loaded twice.
+    # The name depends on the path alone: it is the same in every process, and a file is never loaded twice.
     name = f"mluops_plugin_{xxhash.xxh3_64_hexdigest(str(path).encode())}_{path.stem}"
     if name in sys.modules:
         return sys.modules[name]
@@ -50,35 +91,22 @@ def load_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        del sys.modules[name]
-        raise load_error(str(path), error) from error
+        with foreign_code(str(path)):
+            spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
     return module
 
 
 def _load_module(name: str) -> ModuleType:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and (name == error.name or name.startswith(error.name + ".")):
-            raise InputError(f"no module named {error.name!r}, looked in the current folder and sys.path") from error
-        raise load_error(name, error) from error
-    except BaseException as error:
-        raise load_error(name, error) from error
-
-
-def load_error(what: str, error: BaseException) -> BaseException:
-    """One line that says why it can't be loaded, with the line at fault; Ctrl-C stays what it is."""
-    if isinstance(error, (KeyboardInterrupt, MluopsError)):
-        return error
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    text = " ".join(text.split())
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is the caller, which has caught it
-    frames = [frame for frame in frames if "importlib" not in frame.filename]
-    if not isinstance(error, SyntaxError) and frames:
-        text += f" ({frames[-1].filename}:{frames[-1].lineno})"
-    message = f"can't load {what}: {text}"
-    return UnavailableError(message) if isinstance(error, ImportError) else InputError(message)
+    with foreign_code(name):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name and (name == error.name or name.startswith(error.name + ".")):
+                text = f"no module named {error.name!r}, looked in the current folder and sys.path"
+                raise InputError(text) from error
+            raise

@@ -1,16 +1,16 @@
-"""`--impl python:FILE.py:NAME` or `python:package.module:NAME`: a callable as an implementation (DESIGN.md).
+"""`--impl python:FILE.py:NAME` or `python:package.module:NAME`: a callable as an implementation.
 
-f(op, inputs, outputs, params[, descriptors][, handle])          -> None, status, or dict of status and scalars
-f.workspace_size(op, inputs, outputs, params[, size][, ...])     -> bytes; with `size` it fills in size[0] and
-                                                                    answers with a status
-f.synchronize()                                                  waits for work that f has only started
+f(op, inputs, outputs, params[, descriptors][, handle])        returns None, a status, or a dict of status and scalars
+f.workspace_size(op, inputs, outputs, params[, size][, ...])   returns bytes; one that takes `size` writes them to
+                                                               size[0] and returns a status
+f.synchronize()                                                waits for work that f has only started
 """
 
 from __future__ import annotations
 
 from mluops_cli.implementations.base import Call, Implementation, Outcome
 from mluops_cli.implementations.callables import CallableKernel
-from mluops_cli.implementations.loading import load_error, load_object
+from mluops_cli.implementations.loading import foreign_code, load_object
 from schemas.errors import InputError
 
 
@@ -24,10 +24,8 @@ class Python(Implementation):
         super().__init__(options)
         found = load_object(options)
         if isinstance(found, type):
-            try:
+            with foreign_code(f"python:{options}"):
                 found = found()
-            except BaseException as error:
-                raise load_error(f"python:{options}", error) from error
         if not callable(found):
             raise InputError(f"python:{options} is a {type(found).__name__}, expected something callable")
         self.kernel = CallableKernel(found)

@@ -1,15 +1,20 @@
-"""The implementations by name: bundled, of plug-in files, and of the entry points `mluops.implementations`."""
+"""The implementations by name: bundled, from plug-in files, and from the entry points `mluops.implementations`.
+
+An entry point or a class that fails makes its own implementation unusable, and is named; the others work.
+"""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
+from mluops_cli.core.exceptions import describe
 from mluops_cli.implementations.base import Implementation
+from mluops_cli.implementations.loading import foreign_code, load_error
 from schemas.errors import InputError, MluopsError, UnavailableError
 from schemas.suggest import did_you_mean
 
@@ -22,12 +27,16 @@ _BUNDLED: Final = {
     "exec": "mluops_cli.implementations.exec:Exec",
     "capi": "mluops_cli.implementations.capi:CApi",
 }
+_GROUP: Final = "mluops.implementations"
 _added: dict[str, type[Implementation]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One line of `mluops implementations`; problem says why it can't be used here, None where it can."""
+    """One line of `mluops implementations`; problem says why it can't be used here, None where it can.
+
+    operators is None where only a call can tell.
+    """
 
     name: str
     needs: str
@@ -36,7 +45,10 @@ class Known:
 
 
 def implementation_named(text: str) -> Implementation:
-    """The implementation of `NAME[:OPTIONS]`; InputError for an unknown name, UnavailableError for what is missing."""
+    """Construct the implementation of `NAME[:OPTIONS]`.
+
+    InputError for an unknown name or wrong options, UnavailableError for something that the machine lacks.
+    """
     name, _, options = text.partition(":")
     if name not in _names():
         raise InputError(f"unknown implementation {name!r}{did_you_mean(name, _names())}")
@@ -44,40 +56,68 @@ def implementation_named(text: str) -> Implementation:
 
 
 def known() -> Iterator[Known]:
-    """Every implementation with what it needs and whether this machine has it."""
+    """Yield every implementation with what it needs and whether this machine can use it."""
     for name in sorted(_names()):
+        needs = ""
         try:
             found = _load(name)
+            needs = found.needs
+            yield Known(name, needs, found.unavailable(), found.operators())
         except MluopsError as error:
-            yield Known(name, "", str(error), ())
-        else:
-            yield Known(name, found.needs, found.unavailable(), found.operators())
+            yield Known(name, needs, str(error), ())
+        except Exception as error:  # a class of someone else
+            yield Known(name, needs, f"raised {describe(error)}", ())
 
 
 def add_implementations(module: ModuleType) -> None:
-    """Register the IMPLEMENTATIONS of a plug-in module; a name that is taken is an InputError."""
-    for each in getattr(module, "IMPLEMENTATIONS", ()):
+    """Register the IMPLEMENTATIONS of a plug-in module; InputError for a name that is taken or anything else."""
+    listed = getattr(module, "IMPLEMENTATIONS", ())
+    if not isinstance(listed, (tuple, list)):
+        raise InputError(f"{module.__file__}: IMPLEMENTATIONS is {listed!r}, expected a tuple of classes")
+    for each in listed:
+        if not _is_implementation(each):
+            raise InputError(
+                f"{module.__file__}: IMPLEMENTATIONS has {each!r}, expected a named subclass of Implementation"
+            )
         if each.name in _names():
             raise InputError(f"implementation {each.name!r} is registered twice")
         _added[each.name] = each
 
 
 def _names() -> set[str]:
-    return {*_BUNDLED, *_added, *(entry.name for entry in entry_points(group="mluops.implementations"))}
+    return {*_BUNDLED, *_added, *(entry.name for entry in entry_points(group=_GROUP))}
+
+
+def _is_implementation(found: Any) -> bool:
+    return (
+        isinstance(found, type) and issubclass(found, Implementation) and isinstance(getattr(found, "name", None), str)
+    )
 
 
 def _load(name: str) -> type[Implementation]:
     if name in _added:
         return _added[name]
-    try:
-        if name in _BUNDLED:
-            module, _, attribute = _BUNDLED[name].partition(":")
+    if name in _BUNDLED:
+        module, _, attribute = _BUNDLED[name].partition(":")
+        try:
             found = getattr(importlib.import_module(module), attribute)
-        else:
-            (entry,) = entry_points(group="mluops.implementations", name=name)
-            found = entry.load()
-    except (ImportError, AttributeError) as error:
-        raise UnavailableError(f"implementation {name!r} can't be loaded: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, Implementation)):
-        raise UnavailableError(f"implementation {name!r} is {found!r}, expected a subclass of Implementation")
-    return found
+        except ImportError as error:
+            raise load_error(f"implementation {name!r}", error) from error
+    else:
+        found = _load_entry(name, list(entry_points(group=_GROUP, name=name)))
+    if not _is_implementation(found):
+        raise UnavailableError(f"implementation {name!r} is {found!r}, expected a named subclass of Implementation")
+    checked: type[Implementation] = found
+    return checked
+
+
+def _load_entry(name: str, entries: list[EntryPoint]) -> Any:
+    """Return the object of the entry point; UnavailableError, which names its package, where that is impossible."""
+    packages = " and ".join(sorted({entry.dist.name if entry.dist is not None else entry.value for entry in entries}))
+    if len({entry.value for entry in entries}) > 1:
+        raise UnavailableError(f"implementation {name!r} is registered by {packages}: one has to be uninstalled")
+    try:
+        with foreign_code(f"implementation {name!r} of {packages}"):
+            return entries[0].load()
+    except InputError as error:
+        raise UnavailableError(str(error)) from error

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from generators.contracts.binding import Bound
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.exceptions import describe
+from mluops_cli.core.process_state import preserved_process_state
 from mluops_cli.execution.case.floating_point import MODE, require_subnormals
 from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge_outputs
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest
@@ -85,7 +86,7 @@ class Calls:
 
     def _once(self) -> Result:
         try:
-            with MODE.of_implementation():
+            with preserved_process_state(), MODE.of_implementation():
                 start = time.perf_counter()
                 outcome = self.implementation.call(self.prepared.call)
                 elapsed = time.perf_counter() - start

@@ -1,0 +1,77 @@
+"""State of the whole process that foreign code may change: read before the code runs, put back after it.
+
+The floating-point mode is kept elsewhere (execution.case.floating_point): an implementation finds its own again at its
+next call.
+"""
+
+from __future__ import annotations
+
+import locale
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)  # those that a run answers to itself
+
+
+@contextmanager
+def preserved_process_state() -> Iterator[None]:
+    """Put back, at the end of the block, what the block changed for the whole process.
+
+    That is the locale (a decimal comma changes how C code reads numbers), the current folder, the recursion limit and
+    the handlers of SIGINT and SIGTERM.
+    """
+    restorers = [_locale(), _folder(), _recursion_limit(), *(_handler(number) for number in _SIGNALS)]
+    try:
+        yield
+    finally:
+        for restore in restorers:
+            restore()
+
+
+def _locale() -> Callable[[], None]:
+    before = locale.setlocale(locale.LC_ALL)
+
+    def restore() -> None:
+        if locale.setlocale(locale.LC_ALL) != before:
+            locale.setlocale(locale.LC_ALL, before)
+
+    return restore
+
+
+def _folder() -> Callable[[], None]:
+    try:
+        before = os.getcwd()
+    except OSError:  # it was removed
+        return _nothing
+
+    def restore() -> None:
+        with suppress(OSError):
+            os.chdir(before)
+
+    return restore
+
+
+def _recursion_limit() -> Callable[[], None]:
+    before = sys.getrecursionlimit()
+    return lambda: sys.setrecursionlimit(before)
+
+
+def _handler(number: signal.Signals) -> Callable[[], None]:
+    before = signal.getsignal(number)
+    if before is None or threading.current_thread() is not threading.main_thread():  # set by C code, or out of reach
+        return _nothing
+
+    def restore() -> None:
+        if signal.getsignal(number) is not before:
+            signal.signal(number, before)
+
+    return restore
+
+
+def _nothing() -> None:
+    """Restore nothing."""

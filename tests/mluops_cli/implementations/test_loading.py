@@ -1,0 +1,134 @@
+"""Loading foreign code: the process stays as it was (FOUND.md E1), and a broken one is named (B9)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import PROJECT
+from tests.mluops_cli.execution.conftest import write_psamask
+
+# Sets a locale with a decimal comma, another folder, and an error for every overflow.
+SETS = """
+import locale, os
+import numpy as np
+locale.setlocale(locale.LC_ALL, "de_DE.utf8")
+os.chdir("/")
+np.seterr(all="raise")
+"""
+
+
+@pytest.fixture
+def comma(tmp_path: Path) -> dict[str, str]:
+    """The environment in which de_DE.utf8 can be set, whatever the machine has installed."""
+    if shutil.which("localedef") is None or not Path("/usr/share/i18n/locales/de_DE").exists():
+        pytest.skip("needs localedef and its sources")
+    subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.utf8")], check=True)
+    return {**os.environ, "LOCPATH": str(tmp_path), "PYTHONPATH": str(PROJECT)}
+
+
+def mluops(folder: Path, environment: dict[str, str], *arguments: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mluops_cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+
+
+def test_e1_a_plug_in_with_a_decimal_comma(comma: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "sets.py").write_text(SETS)
+    write_psamask(tmp_path / "cases", "case")
+    made = mluops(tmp_path, comma, "gen", "psamask_forward", "--suite", "demo", "--plugin", "sets.py", "--out", "made")
+    assert made.returncode == 0, made.stderr
+    assert list((tmp_path / "made").rglob("*.pb"))  # in the folder the command was given in
+    ran = mluops(tmp_path, comma, "run", "cases", "--plugin", "sets.py", "--out", "out", "-j", "1")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("where", ["at its import", "in its call"])
+def test_e1_a_kernel_with_a_decimal_comma(where: str, comma: dict[str, str], tmp_path: Path) -> None:
+    setting = "def set_all():\n" + "".join(f"    {line}\n" for line in SETS.splitlines())
+    source = setting + ("set_all()\n" if where == "at its import" else "")
+    source += "from tests.faulty.psamask import right\ndef kernel(*arguments, **keywords):\n"
+    source += ("    set_all()\n" if where == "in its call" else "") + "    return right(*arguments, **keywords)\n"
+    (tmp_path / "kernel.py").write_text(source)
+    for name in ("first", "second"):
+        write_psamask(tmp_path / "cases", name)
+    ran = mluops(tmp_path, comma, "run", "cases", "--impl", "python:kernel.py:kernel", "--out", "out", "-j", "1")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def entry_point(folder: Path, package: str, group: str, lines: str, source: str) -> None:
+    """An installed package that registers entry points."""
+    (folder / f"{package}.py").write_text(source)
+    metadata = folder / f"{package}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{group}]\n{lines}\n")
+
+
+GOOD = """
+from mluops_cli import Implementation, Outcome
+class Good(Implementation):
+    name = "good"
+    def call(self, call):
+        return Outcome()
+class Hostile(Good):
+    name = "hostile"
+    @classmethod
+    def operators(cls):
+        raise RuntimeError("no driver")
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("raise RuntimeError('no card')", "RuntimeError: no card"),
+        ("import no_such_package_at_all", "No module named 'no_such_package_at_all'"),
+        ("def broken(:", "SyntaxError"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+        ("broken = 5", "is 5, expected a named subclass of Implementation"),
+        ("", "AttributeError"),
+    ],
+)
+def test_b9_a_broken_entry_point_is_named_and_the_others_work(source: str, problem: str, tmp_path: Path) -> None:
+    entry_point(tmp_path, "broken_package", "mluops.implementations", "broken = broken_package:broken", source)
+    good = "good = good_package:Good\nhostile = good_package:Hostile"
+    entry_point(tmp_path, "good_package", "mluops.implementations", good, GOOD)
+    environment = {**os.environ, "PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}", "COLUMNS": "500"}
+    listed = mluops(tmp_path, environment, "implementations")
+    assert listed.returncode == 0, listed.stderr
+    lines = {line.split()[0]: " ".join(line.split()) for line in listed.stdout.splitlines()}
+    assert problem in lines["broken"]
+    assert "broken" in lines["broken"]
+    assert lines["good"].startswith("good yes")
+    assert "raised RuntimeError: no driver" in lines["hostile"]
+    assert lines["tiled"].startswith("tiled (default) yes")
+    case = write_psamask(tmp_path / "cases", "case")
+    assert mluops(tmp_path, environment, "run", case, "--impl", "tiled", "--out", "out").returncode == 0
+    ran = mluops(tmp_path, environment, "run", case, "--impl", "broken", "--out", "out")
+    assert ran.returncode == 3
+    assert problem in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_b9_two_packages_with_one_name(tmp_path: Path) -> None:
+    for package in ("one_package", "other_package"):
+        entry_point(tmp_path, package, "mluops.implementations", f"good = {package}:Good", GOOD)
+    environment = {**os.environ, "PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}", "COLUMNS": "500"}
+    listed = mluops(tmp_path, environment, "implementations")
+    assert listed.returncode == 0
+    assert "is registered by one_package and other_package" in listed.stdout
+
+
+@pytest.mark.parametrize("listed", ["5", "(5,)", "'Good'", "(dict,)"])
+def test_b9_a_plug_in_with_other_implementations(listed: str, tmp_path: Path, run: Callable[..., Any]) -> None:
+    (tmp_path / "plugin.py").write_text(f"IMPLEMENTATIONS = {listed}\n")
+    ran = run(write_psamask(tmp_path / "cases", "case"), "--plugin", tmp_path / "plugin.py")
+    assert ran.code == 2
+    assert "plugin.py: IMPLEMENTATIONS" in ran.err
