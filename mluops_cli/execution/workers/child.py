@@ -56,6 +56,8 @@ def worker_main(pipe: Connection, printed: Connection, settings: WorkerSettings)
         try:
             task = json.loads(pipe.recv_bytes())
         except EOFError:
+            with suppress(BaseException):  # what it raises now concerns no case
+                implementation.close()
             return
         result = run_case(task, implementation, settings, meter)
         _flush()

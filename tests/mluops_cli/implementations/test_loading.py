@@ -132,3 +132,17 @@ def test_b9_a_plug_in_with_other_implementations(listed: str, tmp_path: Path, ru
     ran = run(write_psamask(tmp_path / "cases", "case"), "--plugin", tmp_path / "plugin.py")
     assert ran.code == 2
     assert "plugin.py: IMPLEMENTATIONS" in ran.err
+
+
+def test_an_implementation_is_closed_when_its_worker_ends(tmp_path: Path, run: Callable[..., Any]) -> None:
+    (tmp_path / "plugin.py").write_text(
+        "import os, pathlib\n"
+        "from mluops_cli import Implementation, Outcome\n"
+        "class Held(Implementation):\n"
+        "    name = 'held'\n"
+        "    def call(self, call): return Outcome('NOT_SUPPORTED')\n"
+        f"    def close(self): (pathlib.Path({str(tmp_path)!r}) / 'closed').touch()\n"
+        "IMPLEMENTATIONS = (Held,)\n"
+    )
+    run(write_psamask(tmp_path / "cases", "case"), "--plugin", tmp_path / "plugin.py", "--impl", "held")
+    assert (tmp_path / "closed").exists()
