@@ -1,14 +1,15 @@
 """JUnit XML as Jenkins and GitLab read it: one testcase per case, named by the case id.
 
 failure: judged and wrong. error: could not be judged (crash, timeout, error). skipped: skip, waived and mistrusted,
-each with its reason. A file has at most LIMIT bytes, since CI servers refuse larger ones: a larger report is split by
-operator, and an operator's if need be.
+each with its reason. A file has at most LIMIT bytes, since CI servers refuse larger ones. A larger report is split by
+operator, and one operator into several files where necessary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain, count
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
@@ -18,8 +19,8 @@ from mluops_cli.core.escaping import clipped, one_line
 from mluops_cli.core.record import Record
 from mluops_cli.results.finished import FinishedRun, judged
 
-LIMIT: Final = 29_900_000  # bytes of the suites in a file; servers draw the line at 30 MB
-_MESSAGE: Final = 2000  # characters of a message's one line
+LIMIT: Final = 29_900_000  # bytes of the suites in a file; CI servers refuse files above 30 MB
+_MESSAGE: Final = 2000  # characters of a message, which is one line
 _PRINTED: Final = 20_000  # characters of what an implementation printed
 _RESULTS: Final[dict[str, type[Any]]] = {
     "fail": Failure, "xpass": Failure, "error": Error, "crash": Error, "timeout": Error,
@@ -29,32 +30,42 @@ _DECLARATION: Final = b"<?xml version='1.0' encoding='utf-8'?>\n"
 
 
 def junit_documents(run: FinishedRun, limit: int = LIMIT) -> list[tuple[str, str]]:
-    """(name, document) of each file: one without a name where everything fits, else the operators' names."""
+    """(name, document) of each file. The only file of a small report has no name, others have distinct ones."""
     suites = [each for op, records in run.by_operator.items() for each in _suites(run, op, records, limit)]
     if sum(len(body) for _, body in suites) <= limit:
         return [("", _document([body for _, body in suites]))]
-    return [(name, _document([body])) for name, body in suites]
+    names = _file_names([name for name, _ in suites])
+    return [(name, _document([body])) for name, (_, body) in zip(names, suites, strict=True)]
 
 
 def _document(bodies: list[bytes]) -> str:
-    # tests, failures and so on stand on each suite; Jenkins' schema needs none of them here.
+    # The counts (tests, failures, ...) are attributes of each suite. Jenkins' schema doesn't require them here.
     return b"".join((_DECLARATION, b"<testsuites>\n", *bodies, b"</testsuites>\n")).decode()
 
 
 def _suites(run: FinishedRun, op: str, records: Sequence[Record], limit: int) -> Iterator[tuple[str, bytes]]:
-    """The operator's testsuite, or several of them where it is too large for one file."""
+    """(name, XML) of the operator's testsuite, or of several where one is too large for a file."""
     body = _suite(run, op, records)
     if len(body) + 100 <= limit or len(records) == 1:
-        yield _file_name(op), body
+        yield op, body
         return
-    parts = -(-len(body) * 5 // (limit * 4))  # each a fifth below the limit, as cases differ in size
+    parts = -(-len(body) * 5 // (limit * 4))  # a fifth below the limit, because cases differ in size
     size = max(1, min(len(records) - 1, -(-len(records) // parts)))
     for number, start in enumerate(range(0, len(records), size), 1):
         yield from _suites(run, f"{op}.{number}", records[start : start + size], limit)
 
 
-def _file_name(op: str) -> str:
-    return "".join(char if char.isalnum() or char in "._-" else "_" for char in op)[:100]
+def _file_names(names: Sequence[str]) -> list[str]:
+    """A distinct file name for each name, on file systems that ignore case too."""
+    found: list[str] = []
+    taken: set[str] = set()
+    for name in names:
+        plain = "".join(char if char.isalnum() or char in "._-" else "_" for char in name)[:100]
+        numbered = (f"{plain}-{number}" for number in count(2))
+        chosen = next(each for each in chain([plain], numbered) if each.casefold() not in taken)
+        taken.add(chosen.casefold())
+        found.append(chosen)
+    return found
 
 
 def _suite(run: FinishedRun, op: str, records: Sequence[Record]) -> bytes:
@@ -74,7 +85,7 @@ def _suite(run: FinishedRun, op: str, records: Sequence[Record]) -> bytes:
 
 
 def _case(record: Record) -> str:
-    """A testcase; written here, as nothing is in most of them: junitparser's elements took longer than all the rest."""
+    """A testcase as text: most are empty, and junitparser's elements take longer than everything else."""
     name, of = _attribute(record.case), _class_name(record.op, record.suite)
     head = f'<testcase name="{name}" classname="{of}" time="{round(float(record.seconds or 0), 4)}"'
     inside = "".join(map(_xml, _results(record)))
@@ -103,14 +114,12 @@ def _attribute(text: str) -> str:
 
 def _xml(element: Element) -> str:
     text: bytes = element.tostring()  # type: ignore[no-untyped-call]
-    return text.removeprefix(_DECLARATION).decode()  # only the document may have one
+    return text.removeprefix(_DECLARATION).decode()  # only the document has one
 
 
 def _message(record: Record) -> str:
-    """Status, measured values against thresholds, reason: one line, for that is all some servers show."""
-    measured = [str(each) for each in judged(record) if not each.criterion.get("passed", True)]
-    metrics = f"{'; '.join(measured)} -- " if measured else ""
-    return one_line(f"{record.status}: {metrics}{record.reason}", _MESSAGE)
+    """Status and reason in one line: some servers show no more."""
+    return one_line(f"{record.status}: {record.reason}", _MESSAGE)
 
 
 def _details(record: Record) -> str:

@@ -1,4 +1,4 @@
-"""Markdown: the operator teams' test report, and a summary short enough for a CI server's page."""
+"""The Markdown reports: the test report of operator teams, and a summary that fits on a CI server's page."""
 
 from __future__ import annotations
 
@@ -12,15 +12,21 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.record import Record
+from mluops_cli.core.units import format_fraction
 from mluops_cli.reports.markdown.test_report import dtypes, operator_reports, shapes
 from mluops_cli.reports.markdown.translations import translator
 from mluops_cli.reports.performance import interval_text, remark
 from mluops_cli.results.finished import FinishedRun
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
-ROWS: Final = 2000  # of a table; CSV has all of them
-_CELL: Final = 500  # characters of a foreign text
-_SPECIAL: Final = re.compile(r"([\\`*\[\]<>|#~&])")
+ROWS: Final = 2000  # of a table; the CSV file has all of them
+_CELL: Final = 500  # characters of a text that isn't ours
+_SPECIAL: Final = re.compile(r"([\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_]))")
+# What servers act on after they have read the Markdown, so that no escape prevents it: mentions and e-mail addresses,
+# formulas, bare URLs, emoji, references to issues and the like.
+_ACTIVE: Final = re.compile(
+    r"[@$]|://|\bwww\.|\b(?:mailto|xmpp):|:[\w+-]+:|[#!&%~^]\w|\bGH-\d", re.ASCII | re.IGNORECASE
+)
 
 
 def markdown_text(run: FinishedRun, lang: str = "en") -> str:
@@ -31,7 +37,7 @@ def markdown_text(run: FinishedRun, lang: str = "en") -> str:
 
 
 def step_summary(run: FinishedRun, limit: int, lang: str = "en") -> str:
-    """Verdict, matrix and as many failures as fit into limit bytes of UTF-8."""
+    """The verdict, the matrix and as many failures as fit into limit bytes of UTF-8."""
     template = _environment().get_template("summary.md.j2")
     shown = len(run.failing)
     while True:
@@ -44,7 +50,7 @@ def step_summary(run: FinishedRun, limit: int, lang: str = "en") -> str:
 
 @cache
 def _environment() -> Environment:
-    # No autoescape: what is escaped here is Markdown, by the filters `md` and `code`.
+    # No autoescape, which is for HTML: the filters `md` and `code` escape Markdown.
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -55,7 +61,7 @@ def _environment() -> Environment:
 
 
 def paragraph(run: FinishedRun, t: Callable[..., str]) -> str:
-    """The verdict and what it rests on, in one paragraph."""
+    """The verdict and the counts behind it, in one paragraph."""
     found = run.tally.counts
     parts = [f"**{t({'pass': 'Passed.', 'fail': 'Failed.'}.get(run.verdict, 'Incomplete.'))}**"]
     parts.append(
@@ -73,7 +79,7 @@ def paragraph(run: FinishedRun, t: Callable[..., str]) -> str:
 
 
 def timed_row(record: Record) -> str:
-    """The row of a case in the performance table; not in the template, whose many calls take longer than the row."""
+    """The row of a case in the performance table. In the template it would take several times as long."""
     cells = (
         plain(record.op), figure(record.latency_us), figure(record.interface_us), percent(record.io_efficiency),
         percent(record.compute_efficiency), figure(record.workspace_bytes), plain(dtypes(record)),
@@ -84,12 +90,15 @@ def timed_row(record: Record) -> str:
 
 @lru_cache(typed=True)  # most cells of a column are one of few texts
 def plain(text: Any) -> str:
-    """A text of others as text: nothing in it is Markdown or HTML, and it stays in its line."""
-    return _SPECIAL.sub(r"\\\1", one_line(str(text), _CELL)).replace("\\<", "&lt;").replace("\\>", "&gt;")
+    """Any text as one line that holds no Markdown and no HTML; a code span where only that keeps it inactive."""
+    line = one_line(str(text), _CELL)
+    if _ACTIVE.search(line):
+        return code(line)
+    return _SPECIAL.sub(r"\\\1", line).replace("\\<", "&lt;").replace("\\>", "&gt;")
 
 
 def code(text: Any) -> str:
-    """A text of others as a code span that it can't leave, in a table or out of it."""
+    """Any text as a code span that it can't end, in a table or outside of one."""
     line = one_line(str(text), _CELL)
     if not line.strip():
         return ""
@@ -100,12 +109,12 @@ def code(text: Any) -> str:
 
 def figure(value: float | int | None) -> str:
     """A number, or a dash."""
-    return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else plain(value)
 
 
 def percent(value: float | None) -> str:
-    """A share, or a dash."""
-    return "-" if value is None else f"{value:.1%}"
+    """A fraction in percent, or a dash."""
+    return "-" if value is None else format_fraction(value)
 
 
 def counts(found: Any) -> str:

@@ -109,10 +109,11 @@ def test_what_each_status_becomes(tmp_path: Path, status: str, element: str | No
         assert f"the reason of a {status}" in case[0].attrib["message"]
 
 
-def test_the_message_starts_with_measured_values_and_thresholds(tmp_path: Path) -> None:
+def test_d4_the_message_is_the_reason_in_one_line(tmp_path: Path) -> None:
     (case,) = cases(parsed(write_run(tmp_path, [record("op/general/a", "fail", reason="two\nlines")]))).values()
     message = case[0].attrib["message"]
-    assert message == "fail: y diff1 0.5 > 0.003 -- two\\nlines"
+    assert message == "fail: two\\nlines"
+    assert "y diff1 0.5 > 0.003 (threshold from category composite)" in (case[0].text or "")
     assert "repro: mluops run cases/op/general/a.pb" in (case[0].text or "")
 
 
@@ -174,6 +175,16 @@ def test_a_large_report_is_split_by_operator_and_then_by_size(tmp_path: Path) ->
     assert [problem for root in roots for problem in problems(root)] == []
     assert sorted(name for root in roots for name in cases(root)) == sorted(each["case"] for each in records)
     assert all(len({case.attrib["classname"] for case in root.iter("testcase")}) == 1 for root in roots)
+
+
+def test_a17_split_reports_have_distinct_file_names(tmp_path: Path) -> None:
+    ops = ["a+b", "a_b", "A_b", "n" * 120, "n" * 121, *(["c"] * 3)]
+    records = [record(f"{op}/general/{n}", "fail") for n, op in enumerate(ops)]
+    run = read_run(write_run(tmp_path, records))
+    documents = dict(junit_documents(run, 10))
+    assert len(documents) == len(ops)
+    assert len({name.casefold() for name in documents}) == len(documents)
+    assert {"A_b", "a_b-2", "a_b-3"} <= documents.keys()
 
 
 def test_no_results_are_a_document_too(tmp_path: Path) -> None:

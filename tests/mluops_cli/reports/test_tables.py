@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 
 from mluops_cli.core.escaping import visible
 from mluops_cli.reports import csv as table
@@ -132,12 +133,42 @@ def test_tables_have_as_many_cells_as_their_head(tmp_path: Path) -> None:
 
 def test_hostile_texts_are_no_markdown_and_no_html(tmp_path: Path) -> None:
     assert plain("<b> [x](y) | `c`\n# h & **z**") == "&lt;b&gt; \\[x\\](y) \\| \\`c\\`\\\\n\\# h \\& \\*\\*z\\*\\*"
+    assert plain("psamask_forward: linux-x86_64") == "psamask_forward: linux-x86_64"
     assert code("a`b``c") == "```a`b``c```"
     assert code("`x|") == "`` `x\\| ``"
     text = markdown_text(run_of(tmp_path, hostile_records()))
     outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
     assert "<script" not in outside
     assert "](javascript" not in outside.replace("\\](javascript", "")
+
+
+STRANGERS = (
+    "_x_", "__x__", "a _b c_ d", "*x*", "~~x~~", "http://evil.example", "see https://a.b/c?d=e_f_g", "www.evil.example",
+    "WWW.evil.example", "ftp://x.y", "mailto:a@b.c", "a@b.example", "@name", "cc (@org/team)", "$x^2$", "$$x$$",
+    "$`x`$", ":smile:", "#12", "owner/repo#12", "!12", "&12", "%12", "GH-12", "![i](j)", "[x]: y", "<http://a.b>",
+    "`a` @b `c`",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", STRANGERS)
+def test_b18_texts_of_strangers_are_inert_in_markdown(tmp_path: Path, text: str) -> None:
+    """What a parser finds in them is text without anything that a server acts on, or code."""
+    run = run_of(tmp_path, [record("op/general/a", "fail", reason=text, impl=text), record("op/general/b")])
+    for made in (
+        f"{plain(text)}\n",
+        f"| a |\n| --- |\n| {plain(text)} |\n",
+        markdown_text(run),
+        step_summary(run, 900_000),
+    ):
+        tokens = MarkdownIt("commonmark").enable("table").enable("strikethrough").parse(made)
+        inline = [each for token in tokens for each in token.children or ()]
+        found = {each.type for each in inline} - {"html_inline"}
+        assert found <= {"text", "code_inline", "softbreak", "strong_open", "strong_close"}
+        assert {each.content for each in inline if each.type == "html_inline"} == set()
+        told = " ".join(
+            "".join(each.content for each in group.children or () if each.type == "text") for group in tokens
+        )
+        assert not re.search(r"[@$]|//|www|:\w+:|[#!&%]\d|GH-", told, re.IGNORECASE)
 
 
 def test_every_word_of_the_templates_is_translated() -> None:
