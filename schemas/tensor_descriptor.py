@@ -1,9 +1,12 @@
-"""What an operator is told of a tensor besides its memory."""
+"""What an operator is told of a tensor besides its memory, and how strides relate to a shape."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 
@@ -25,3 +28,22 @@ class Descriptor:
     def elements(self) -> int:
         """Number of elements, exact at any size; 1 for a scalar."""
         return math.prod(self.dims)
+
+
+def dense_strides(dims: Sequence[int]) -> tuple[int, ...]:
+    """Strides in elements of a dense row-major tensor: (12, 4, 1) for dims (2, 3, 4)."""
+    return tuple(accumulate(reversed(dims[1:]), mul, initial=1))[::-1] if dims else ()
+
+
+def sparse_strides(dims: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | None:
+    """The strides, None where they are those of a dense tensor; ValueError where there is not one per dim."""
+    if len(strides) != len(dims):
+        raise ValueError(f"{len(strides)} strides {list(strides)} for {len(dims)} dims {list(dims)}")
+    return None if tuple(strides) == dense_strides(dims) else tuple(strides)
+
+
+def span(dims: Sequence[int], strides: Sequence[int] | None) -> int:
+    """Number of elements a tensor covers in memory: 1 + sum((d-1)*s), its elements when dense, 0 when it has none."""
+    if strides is None or 0 in dims:
+        return math.prod(dims)
+    return 1 + sum((dim - 1) * stride for dim, stride in zip(dims, strides, strict=True))

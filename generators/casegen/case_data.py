@@ -12,10 +12,10 @@ from generators.contracts.faults import tensors_with
 from generators.contracts.model import LARGE, Env
 from generators.contracts.operator import Array, Operator
 from generators.data.draw import draw, keyed_generator, lay_over
-from schemas.casefiles.tensors import span
 from schemas.dtypes import DTYPES, dtype_named
 from schemas.errors import InputError, MluopsError, SourceLocation
 from schemas.status import SUCCESS
+from schemas.tensor_descriptor import span
 
 
 def omitted_tensors(case: Case) -> frozenset[str]:

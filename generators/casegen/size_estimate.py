@@ -14,11 +14,11 @@ from generators.contracts.operator import Array
 from generators.data.distributions import ROWS
 from generators.data.draw import draw
 from generators.operator_registry import operator_named
-from schemas.casefiles.tensors import span
 from schemas.dtypes import DTYPES
 from schemas.protos import messages as proto
 from schemas.prototext import writer as text
 from schemas.status import SUCCESS
+from schemas.tensor_descriptor import span
 from schemas.wire import value_fields as values
 
 _SAMPLE: Final = 4096  # elements whose entries are measured

@@ -25,6 +25,7 @@ from generators.data.distributions import Values, parse_values
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
 from schemas.status import BAD_PARAM
+from schemas.tensor_descriptor import dense_strides
 
 _WRONG_DTYPES: Final = ("half", "float", "double", "int32", "int64")
 _WRONG_LAYOUTS: Final = ("NCHW", "NHWC", "ARRAY")
@@ -200,7 +201,7 @@ def _strides(base: Case, contract: Contract) -> Iterator[Case]:
     """Every second element of a memory twice as large."""
     for plan in _plans(base):
         if plan.descriptor.elements > 1:
-            strides = tuple(2 * math.prod(plan.dims[axis + 1 :]) for axis in range(len(plan.dims)))
+            strides = tuple(2 * stride for stride in dense_strides(plan.dims))
             yield _variant(base, f"{plan.name}_strided", {plan.name: replace(plan, strides=strides)})
 
 

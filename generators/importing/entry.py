@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,7 +11,7 @@ from generators.contracts.operator import Operator
 from generators.importing.draft import CaseDraft, TensorDraft
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
-from schemas.tensor_descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor, sparse_strides
 
 Entry = dict[str, Any]
 ASIDE: Final = "#"  # key of an entry's parameters that the grammar of specs has no place for
@@ -138,10 +137,10 @@ def _strides(tensor: TensorDraft) -> tuple[int, ...] | None:
     """The strides, None when dense; InputError where they don't fit the shape."""
     if tensor.strides is None:
         return None
-    if len(tensor.strides) != len(tensor.shape):
-        raise InputError(f"{len(tensor.strides)} strides for {len(tensor.shape)} dims")
-    dense = tuple(math.prod(tensor.shape[axis + 1 :]) for axis in range(len(tensor.shape)))
-    return None if tensor.strides == dense else tensor.strides
+    try:
+        return sparse_strides(tensor.shape, tensor.strides)
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def case_name(draft: CaseDraft) -> str:

@@ -28,7 +28,7 @@ from schemas.dtypes import dtype_named
 from schemas.errors import InputError
 from schemas.status import SUCCESS, status_name
 from schemas.suggest import did_you_mean
-from schemas.tensor_descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor, sparse_strides
 
 Raw = Mapping[str, Any]
 
@@ -285,10 +285,10 @@ def _dtype_name(name: str) -> str:
 
 
 def _strides(raw: list[int], dims: Shape, path: KeyPath) -> Shape | None:
-    if len(raw) != len(dims):
-        raise Problem(path, f"{len(raw)} strides {raw} for {len(dims)} dims {list(dims)}")
-    dense = [math.prod(dims[axis + 1 :]) for axis in range(len(dims))]
-    return None if raw == dense else tuple(raw)
+    try:
+        return sparse_strides(dims, raw)
+    except ValueError as error:
+        raise Problem(path, str(error)) from None
 
 
 def _expect(raw: Any) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from schemas.casefiles.external_data import side_file
 from schemas.dtypes import BY_ENUM, DType
 from schemas.errors import InputError, SourceLocation, located
 from schemas.protos import messages as proto
-from schemas.tensor_descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor, span, sparse_strides
 from schemas.wire import value_fields as values
 
 ABSENT: Final = "NULL"  # an id that contains it stands for no tensor at all
@@ -186,13 +186,6 @@ class TensorRecord:
         return storage
 
 
-def span(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> int:
-    """Number of elements a tensor covers in memory: 1 + sum((d-1)*s), its elements when dense, 0 when it has none."""
-    if strides is None or 0 in shape:
-        return math.prod(shape)
-    return 1 + sum((dim - 1) * stride for dim, stride in zip(shape, strides, strict=True))
-
-
 def make_record(
     header: Any, bulks: Mapping[str, values.Bulk], role: str, index: int, file: str, folder: Path
 ) -> TensorRecord:
@@ -218,11 +211,12 @@ def make_record(
 
 
 def _strides(shape: tuple[int, ...], strides: tuple[int, ...], place: SourceLocation) -> tuple[int, ...] | None:
-    if len(strides) != len(shape):
-        raise InputError(f"{len(strides)} strides {list(strides)} for {len(shape)} dims {list(shape)}", place)
+    try:
+        sparse = sparse_strides(shape, strides)
+    except ValueError as error:
+        raise InputError(str(error), place) from None
     if any(stride < 0 for stride in strides):
         raise InputError(f"dim_stride {list(strides)} has a negative stride", place)
     if span(shape, strides) > LARGEST:
         raise InputError(f"shape {list(shape)} with strides {list(strides)} spans more than 2^63 - 1 elements", place)
-    dense = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    return None if list(strides) == dense else strides
+    return sparse

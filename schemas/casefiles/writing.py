@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.atomic_files import Writer, write_files
-from schemas.casefiles.tensors import span
 from schemas.dtypes import BY_ENUM, DType
 from schemas.errors import InputError, SourceLocation
 from schemas.protos import messages as proto
 from schemas.prototext import writer as text
+from schemas.tensor_descriptor import span
 from schemas.wire import codec as wire
 from schemas.wire import value_fields as values
 

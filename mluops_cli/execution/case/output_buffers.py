@@ -10,8 +10,8 @@ import xxhash
 
 from mluops_cli.execution.case.sentinel import fill, sentinels
 from mluops_cli.implementations.memory import CanaryBuffer
-from schemas.casefiles.tensors import span
 from schemas.dtypes import DType
+from schemas.tensor_descriptor import span
 from schemas.wire.value_fields import part_dtype, shaped
 
 Array = np.ndarray[Any, Any]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import accumulate
-from operator import mul
 from pathlib import Path
 from typing import Any, Final
 
 from mluops_cli.implementations.base import Array, BadAnswer, Call, Outcome, OutOfBounds
 from mluops_cli.implementations.call_contract import scalar_names
 from mluops_cli.implementations.memory import memory_of
-from schemas.tensor_descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor, dense_strides
 
 _LATENCY: Final = "latency_us"
 _WORKSPACE: Final = "workspace_bytes"
@@ -83,14 +81,10 @@ def _tensor_lines(call: Call) -> Iterator[str]:
     """Yield per tensor: role, name, dtype, layout, rank, dims, strides in elements, file."""
     for (role, name, file, array), descriptor in zip(_tensors(call), call.descriptors.values(), strict=True):
         given = descriptor or Descriptor(_NULL, _NULL, ())
-        strides = given.strides if given.strides is not None else _dense(given.dims)
+        strides = given.strides if given.strides is not None else dense_strides(given.dims)
         numbers = (len(given.dims), *given.dims, *strides)
         word = "_".join(name.split())
         yield " ".join([role, word, given.dtype, given.layout, *map(str, numbers), _NO_FILE if array is None else file])
-
-
-def _dense(dims: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(accumulate(reversed(dims[1:]), mul, initial=1))[::-1] if dims else ()
 
 
 def _results(path: Path, scalars: tuple[str, ...] | None) -> Iterator[tuple[str, Any]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from mluops_cli.implementations.base import Array
 from schemas.status import BAD_PARAM, NOT_SUPPORTED
-from schemas.tensor_descriptor import Descriptor
+from schemas.tensor_descriptor import Descriptor, dense_strides
 
 Descriptors = Mapping[str, Descriptor]
 Tensors = Mapping[str, Array]
@@ -107,12 +107,9 @@ class CheckedOperator(ABC):
 def _dense(descriptor: Descriptor) -> bool:
     if descriptor.strides is None:
         return True
-    stride = 1
-    for size, given in zip(reversed(descriptor.dims), reversed(descriptor.strides), strict=True):
-        if size != 1 and given != stride:
-            return False
-        stride *= size
-    return True
+    dense = dense_strides(descriptor.dims)
+    sizes = zip(descriptor.dims, descriptor.strides, dense, strict=True)
+    return all(size == 1 or given == stride for size, given, stride in sizes)
 
 
 def _pointers(given: Mapping[str, Array | None], described: Descriptors) -> Tensors:
