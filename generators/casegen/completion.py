@@ -73,7 +73,7 @@ def complete(
             node=node,
             inputs=inputs,
             outputs=outputs,
-            recipes={key: _recipe(bound, key) for key in bound.inputs},
+            recipes={key: _recipe(bound, key) for key in bound.inputs} | _kept_recipes(bound),
             omitted=bound.omitted,
             expect=bound.expect,
             faults=bound.faults,
@@ -123,6 +123,13 @@ def _adopt(node: Any, bound: Bound, outputs: Arrays) -> None:
     for (name, record), tensor in zip(bound.outputs.items(), node.output, strict=True):
         check_output(name, known[name], record.dtype.name, outputs[name], record.place)
         set_dims(tensor, outputs[name].shape)
+
+
+def _kept_recipes(bound: Bound) -> dict[str, str]:
+    """How the outputs that the file carries came about; none where they are computed anew."""
+    meta = bound.file.meta
+    known = {origin.tensor: origin.recipe for origin in meta.origins} if meta is not None else {}
+    return {name: known.get(name, "stored") for name in bound.outputs} if bound.carries_baseline else {}
 
 
 def _recipe(bound: Bound, name: str) -> str:

@@ -16,7 +16,7 @@ from mluops_cli.commands.terminal_tables import table_lines
 _HASH: Final = 12  # digits of a hash in the table
 
 
-@click.command(epilog="Example: mluops show cases/psamask_forward/demo/collect_3x5.pb --values 'x[0, :2]'")
+@click.command(epilog="Example: mluops show cases/psamask_forward/demo/square_collect.pb --values 'x[0, :2]'")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
 @click.option("--stats", is_flag=True, help="Figures of the values of all tensors, however large; constant memory.")
@@ -61,7 +61,7 @@ def command(
 
 
 def _lines(shown: dict[str, Any]) -> Iterator[str]:
-    yield f"{shown['op']}  {shown['file']}  (baseline: {shown['device']})"
+    yield f"{shown['op']}  {shown['file']}  (baseline: {shown['baseline']})"
     heads = ("", "name", "id", "dtype", "layout", "shape", "min", "max", "mean", "zeros", "nan", "inf", "data", "hash")
     rows = [heads]
     for tensor in shown["tensors"]:

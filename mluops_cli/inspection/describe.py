@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from generators.casegen.case_writer import REFERENCE
 from generators.contracts.binding import plain_message
 from generators.operator_registry import operators
 from mluops_cli.inspection.statistics import statistics_of
@@ -13,6 +14,7 @@ from schemas.casefiles.requested_criteria import baseline_device, criteria_of
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, MluopsError
 from schemas.protos.messages import print_text
+from schemas.status import SUCCESS
 
 
 def describe(case: CaseFile, limit: float) -> dict[str, Any]:
@@ -29,6 +31,7 @@ def describe(case: CaseFile, limit: float) -> dict[str, Any]:
         "file": str(case.path),
         "op": case.op,
         "device": baseline_device(case.node),
+        "baseline": baseline_origin(case),
         "numbering": case.numbering.word,
         "tensors": [
             {"role": role, "name": name, **_tensor(record, limit, warnings)}
@@ -39,6 +42,28 @@ def describe(case: CaseFile, limit: float) -> dict[str, Any]:
         "meta": {} if meta is None else {field.name: _plain(value) for field, value in meta.ListFields()},
         "warnings": warnings,
     }
+
+
+def baseline_origin(case: CaseFile) -> str:
+    """Where the baseline of a run comes from, in words.
+
+    The interface's device says only whether the file carries the baseline (GPU) or a run computes it (CPU).
+    """
+    meta, outputs = case.meta, [each for each in case.outputs if each.judged and each.elements and not each.absent]
+    if meta is not None and meta.expect and SUCCESS not in meta.expect:
+        return "none, the operator must refuse the case"
+    if not outputs:
+        return "none, no output has elements that are compared"
+    computed = case.op in operators()
+    if computed and (baseline_device(case.node) == "CPU" or not all(each.has_values for each in outputs)):
+        return "computed by the reference kernel in each run"
+    if not all(each.has_values for each in outputs):
+        return "missing, and there is no reference kernel"
+    recipes = {origin.tensor: origin.recipe for origin in meta.origins} if meta is not None else {}
+    names = zip(case.outputs, contract_names(case)[len(case.inputs) :], strict=True)
+    if all(recipes.get(name or "") == REFERENCE for record, name in names if record in outputs):
+        return "stored in the file, computed by the reference kernel"
+    return "stored in the file, not computed by mluops"
 
 
 def contract_names(case: CaseFile) -> list[str | None]:

@@ -38,7 +38,7 @@ def test_the_table_names_every_tensor_parameter_and_criterion(cli: Cli, file: Pa
     ran = cli("show", file)
     assert (ran.code, ran.err) == (0, "")
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
-    assert f"psamask_forward {file} (baseline: CPU)" in lines
+    assert f"psamask_forward {file} (baseline: computed by the reference kernel in each run)" in lines
     digits = xxhash.xxh3_128_hexdigest(np.array([0, 2, np.nan, -4, np.inf, 6], "<f4").tobytes())[:12]
     assert f"input x in float NHWC [1, 1, 2, 3] -4 6 1 1 1 1 value_f {digits}" in lines
     assert "output y out float NHWC [1, 1, 2, 2] none" in lines
@@ -233,3 +233,33 @@ def test_a_vast_shape_is_shown_at_once(tmp_path: Path) -> None:
     node.input.add(id="x", shape={"dims": [2**20, 2**20]}, layout=5, dtype=2, value_f=[1, 2])
     (tmp_path / "case.pb").write_bytes(node.SerializeToString())
     assert _peak("show", tmp_path / "case.pb") < 200
+
+
+def test_d14_the_origin_of_the_baseline_is_told_truly(cli: Cli, tmp_path: Path) -> None:
+    """Device GPU, which means that the file carries the baseline, was shown for what the CPU reference had made."""
+    cases, again = tmp_path / "cases", tmp_path / "again"
+    assert cli("gen", "psamask_forward", "--suite", "demo,invalid,zero_element", "--out", cases).code == 0
+
+    def origin(path: Path) -> str:
+        return str(described(cli, path)["baseline"])
+
+    made = cases / "psamask_forward"
+    assert origin(made / "demo/square_collect.pb") == "stored in the file, computed by the reference kernel"
+    assert origin(made / "demo/empty.pb") == "none, no output has elements that are compared"
+    assert origin(next((made / "invalid").glob("*.pb"))) == "none, the operator must refuse the case"
+    stored = CASE.replace("dims: [1, 1, 2, 2] }", "dims: [1, 1, 2, 2] } value_f: [9, 9, 9, 9]")
+    assert stored != CASE
+    foreign = tmp_path / "foreign.prototxt"
+    foreign.write_text(stored + "device: GPU")
+    assert origin(foreign) == "stored in the file, not computed by mluops"
+    assert cli("gen", "--from", foreign, "--out", again).code == 0
+    assert cli("gen", "--from", made / "demo/square_collect.pb", "--out", again).code == 0
+    found = {path.stem: origin(path) for path in again.rglob("*.pb")}
+    assert found == {
+        "foreign": "stored in the file, not computed by mluops",
+        "square_collect": "stored in the file, computed by the reference kernel",
+    }
+    foreign.write_text(stored.replace('"psamask_forward"', '"stranger"') + "device: CPU")
+    assert origin(foreign) == "stored in the file, not computed by mluops"
+    foreign.write_text(CASE.replace('"psamask_forward"', '"stranger"'))
+    assert origin(foreign) == "missing, and there is no reference kernel"

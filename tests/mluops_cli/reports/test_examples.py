@@ -1,9 +1,10 @@
-"""The examples in docs/ci: read by us, and their commands known to us."""
+"""The examples in docs/ci: the files are valid, and their commands and options exist."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import click
@@ -60,3 +61,14 @@ def test_every_command_is_one(name: str) -> None:
         for word in arguments:
             if word.startswith("docs/"):
                 assert (PROJECT / word).is_file()
+
+
+@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 130, 137])
+def test_b17_report_and_gate_follow_whatever_the_run_exits_with(name: str, code: int) -> None:
+    """An unreadable case (exit code 2) ended the job before anything was reported."""
+    (run,) = re.findall(r"mluops run [^'\n]*", (CI / name).read_text(encoding="utf-8"))
+    script = f"mluops() {{ return {code}; }}\n{run}\necho reported"
+    done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "reported"
+    assert (f"mluops run: exit code {code}" in done.stdout) == (code != 0)
