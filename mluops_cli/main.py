@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import click  # not rich_click: rendering the list of commands with rich takes l
 
 from mluops_cli.core import standard_streams as streams
 from mluops_cli.core.escaping import visible
-from mluops_cli.core.statuses import BROKEN_PIPE, INTERRUPTED, OUR_FAILURE, WRONG_INPUT
+from mluops_cli.core.statuses import BROKEN_PIPE, ENDING_SIGNALS, INTERRUPTED, OUR_FAILURE, WRONG_INPUT
 from schemas.errors import MluopsError
 from schemas.suggest import did_you_mean
 from schemas.version import __version__
@@ -84,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cli.main(prog_name="mluops", complete_var=_COMPLETE)
     streams.open_closed()
     streams.speak_utf8()
+    if arguments is None:
+        _handle_signals(_interrupt)
     code = _run(list(sys.argv[1:] if arguments is None else arguments))
     try:
         sys.stdout.flush()
@@ -91,7 +94,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _reader_gone()
     except OSError as error:
         code = _unwritten(error)
+    if arguments is None:
+        _handle_signals(signal.SIG_IGN)  # from here on nothing is left to be undone: the exit code stands
     sys.exit(code)
+
+
+def _handle_signals(handler: Any) -> None:
+    """Handle the signals that end a command, but for those that the caller ignores (nohup)."""
+    for number in ENDING_SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _run(arguments: list[str]) -> int:

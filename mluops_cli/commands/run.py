@@ -69,6 +69,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     from mluops_cli.core.statuses import NOTHING_SELECTED
     from mluops_cli.execution.supervisor import run_cases
     from mluops_cli.results.jsonl import JsonResults, refuse_foreign
+    from mluops_cli.results.resume import earlier_results
 
     chosen = {name: given[name] for name in ("suites", "keywords", "part")}
     settings = _settings(out, given)
@@ -78,10 +79,11 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
         return NOTHING_SELECTED
     make_folder(out)
     refuse_foreign(out)
-    if given["resume"]:
-        settings.finished = _finished(out, {case.id for case in cases}, given["impl"])
     reports = run_options.report_files(out, given)
-    with closing(JsonResults(out, resume=given["resume"], strict=given["strict"])) as results:
+    with closing(JsonResults(out, strict=given["strict"])) as results:
+        if given["resume"]:
+            settings.earlier = earlier_results(out, cases, settings.options)
+            results.keep_only(settings.earlier.kept, settings.earlier.devices)
         listeners: list[Listener] = [results, _console(), *_keeping(out)]
         listeners += [reports] if reports is not None else []
         if given["scheduler"]:
@@ -126,19 +128,3 @@ def _keeping(out: Path) -> Sequence[Listener]:
     from mluops_cli.results.kept_cases import KeepFailures
 
     return (KeepFailures(out),)
-
-
-def _finished(out: Path, selected: set[str], impl: str) -> list[Record]:
-    """The records of an earlier run, a cut-off last line repaired; InputError where it was another run."""
-    from mluops_cli.results.jsonl import read_results, repair_results
-    from schemas.errors import InputError
-
-    repair_results(out)
-    records = list(read_results(out))
-    for record in records:
-        if record.impl != impl:
-            raise InputError(f"--resume: {out} holds results of --impl {record.impl}, not of {impl}")
-    strange = [record.case for record in records if record.case not in selected]
-    if strange:
-        raise InputError(f"--resume: {out} holds results of cases that are not selected now, such as {strange[0]}")
-    return records

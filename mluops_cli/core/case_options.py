@@ -130,3 +130,10 @@ class WorkerSettings:
     folder: str = ""
     keep_outputs: int | None = None
     out: str = ""
+
+
+def worker_settings(plain: Mapping[str, Any]) -> WorkerSettings:
+    """Return the settings that dataclasses.asdict made a dictionary of, also after a way as JSON."""
+    items = plain["options"].items()
+    options: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in items}
+    return WorkerSettings(**{**plain, "options": CaseOptions(**options)})

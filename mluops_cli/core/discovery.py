@@ -7,6 +7,7 @@ import os
 import stat
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,9 @@ from generators.contracts.binding import EXTERNAL
 from mluops_cli.core.filters import parse_keywords, parse_shard, shard
 from mluops_cli.core.record import RESULTS
 from schemas.casefiles.enum_numbering import CURRENT
+from schemas.casefiles.external_data import side_file
 from schemas.casefiles.reading import SUFFIXES, read_case
+from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, MluopsError
 
 FAILURES: Final = "failures"  # the folder of a run's results that holds the files of failing cases
@@ -37,7 +40,7 @@ class PlannedCase:
 
     id is unique; size counts bytes of its tensors; problem says why it can't be read. manifest_meta is what the
     manifest says of a file without our metadata (a text file), with the fields of CaseMeta. enum_numbering is the
-    numbering that the file is read in.
+    numbering that the file is read in. external are the files with its external data.
     """
 
     id: str
@@ -48,6 +51,12 @@ class PlannedCase:
     problem: str | None = None
     manifest_meta: dict[str, Any] | None = None
     enum_numbering: str = CURRENT
+    external: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The case file and its external data."""
+        return (self.file, *self.external)
 
 
 def find_case_files(
@@ -160,26 +169,32 @@ def plan_cases(
 
 def _describe(path: Path, name: str, enum_numbering: str) -> PlannedCase:
     """The case of a file: named by its metadata, else by the manifest, else by its path."""
+    case = PlannedCase("", "unreadable", EXTERNAL, str(path), 0, enum_numbering=enum_numbering)
+    meta = None
     try:
         with read_case(path, enum_numbering) as file:
-            op, meta = file.op, file.meta
+            meta = file.meta
             large = set(meta.withheld) if meta is not None else set()
-            tensors = [record for record in (*file.inputs, *file.outputs) if record.id not in large]
-            size = sum(math.ceil(record.span * record.dtype.width) for record in tensors)
-        problem = None
+            records = (*file.inputs, *file.outputs)
+            size = sum(math.ceil(each.span * each.dtype.width) for each in records if each.id not in large)
+            case = replace(case, op=file.op, size=size, external=tuple(_external(records)))
     except MluopsError as error:
-        op, meta, size, problem = "unreadable", None, _file_size(path), str(error)
+        case = replace(case, size=_file_size(path), problem=str(error))
     if meta is not None:
-        return PlannedCase(
-            f"{op}/{meta.suite}/{meta.name}", op, meta.suite, str(path), size, enum_numbering=enum_numbering
-        )
+        return replace(case, id=f"{case.op}/{meta.suite}/{meta.name}", suite=meta.suite)
     found = noted_fields(path)
     if found is None:
-        case = f"{op}/{EXTERNAL}/{name}"
-        return PlannedCase(case, op, EXTERNAL, str(path), size, problem, enum_numbering=enum_numbering)
-    op, manifest_meta = found
-    case = f"{op}/{manifest_meta['suite']}/{manifest_meta['name']}"
-    return PlannedCase(case, op, manifest_meta["suite"], str(path), size, problem, manifest_meta, enum_numbering)
+        return replace(case, id=f"{case.op}/{EXTERNAL}/{name}")
+    op, noted = found
+    return replace(case, id=f"{op}/{noted['suite']}/{noted['name']}", op=op, suite=noted["suite"], manifest_meta=noted)
+
+
+def _external(records: Iterable[TensorRecord]) -> Iterator[str]:
+    """The files that tensors name for their values, as far as they are there."""
+    for record in records:
+        if name := record.header.path:
+            with suppress(MluopsError, OSError):
+                yield os.path.abspath(side_file(record.folder, name, record.place).path)
 
 
 def _file_size(path: Path) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mluops_cli.core.case_options import CaseOptions
@@ -12,13 +12,17 @@ from mluops_cli.core.record import Record, Tally
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """The run starts: cases are selected, done of them have a record of an earlier run (--resume)."""
+    """The run starts: cases are selected, done of them have a record of an earlier run (--resume).
+
+    again: why other records of the earlier run aren't kept -> how many cases run again for that.
+    """
 
     options: CaseOptions
     cases: int
     jobs: int
     out: Path
     done: int = 0
+    again: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,11 @@ from typing import Any, Final
 import numpy as np
 
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.core.machine import cores
+from mluops_cli.core.machine import cores, last_level_cache, processor
 from schemas.errors import InputError
 from schemas.suggest import did_you_mean
 
 TABLE: Final = Path(__file__).with_name("peaks.yaml")
-_CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
-_UNKNOWN_CACHE: Final = 64 << 20  # bytes: where the system doesn't tell, more than most have
 MEASURED: Final = "measured on this machine"
 _TRIES: Final = 15
 _MATRIX: Final = 512  # rows: three of these lie in a core's own cache
@@ -111,26 +109,6 @@ def cache_file() -> Path:
 def machine() -> str:
     """What measured peaks are kept by: the machine, its processor, and the cores we may use."""
     return f"{platform.node()}: {processor()}, {cores()} cores"
-
-
-@cache
-def processor() -> str:
-    """The model of this machine's processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
-def last_level_cache() -> int:
-    """Bytes of the last-level cache."""
-    sizes = []
-    for path in _CACHES.glob("index*/size"):
-        match = re.fullmatch(r"(\d+)([KM]?)", path.read_text().strip())
-        if match is not None:
-            sizes.append(int(match[1]) << {"": 0, "K": 10, "M": 20}[match[2]])
-    return max(sizes, default=_UNKNOWN_CACHE)
 
 
 def measure_bandwidth() -> float:

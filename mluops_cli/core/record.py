@@ -30,9 +30,11 @@ class Record:
     place is the spec's file:line. tensors: name -> role (input, output), dtype, layout, dims. interface_us is the time
     of the whole call on the host; latency_interval_us the bounds between which the latency lies with confidence.
     waiver: the waiver that holds, and the status without it. perf: of --perf, how it was measured and against which
-    peaks (execution/perf.py). worker: the worker of a fleet that ran it. outputs_kept: of --keep-outputs, the case file
-    with the outputs of a failing case, or why there is none. platform: system and architecture of the machine that ran
-    the case, such as linux-x86_64.
+    peaks (execution/perf/measure.py). worker: the worker of a Dask cluster that ran it. outputs_kept: of
+    --keep-outputs, the case file with the outputs of a failing case, or why there is none. platform and device: what
+    ran the case, such as linux-x86_64 and the name of the accelerator or the processor. case_hash is the hash of the
+    case file with its external data (core/fingerprint.py), options_hash that of the options (CaseOptions.digest): what
+    --resume knows a change by.
     """
 
     case: str
@@ -65,6 +67,9 @@ class Record:
     worker: str = ""
     outputs_kept: str = ""
     platform: str = ""
+    device: str = ""
+    case_hash: str = ""
+    options_hash: str = ""
 
     @property
     def legal(self) -> bool:
@@ -124,11 +129,36 @@ def record_schema() -> dict[str, Any]:
     return TypeAdapter(Record).json_schema()
 
 
+class RecordError(ValueError):
+    """A value of a record has the wrong type."""
+
+
+# Types by the annotation of a field: an isinstance per value, where a validating library takes as long as all the rest.
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "str": (str,), "str | None": (str, type(None)), "int": (int,), "int | None": (int, type(None)),
+    "float | None": (int, float, type(None)), "bool | None": (bool, type(None)), "Status": (str,),
+    "Blame | None": (str, type(None)), "list[str]": (list,), "list[float] | None": (list, type(None)),
+    "dict[str, Any]": (dict,), "dict[str, Any] | None": (dict, type(None)),
+}  # fmt: skip
+_KINDS: Final = tuple(_TYPES[str(each.type)] for each in fields(Record))
+
+
 def read_record(line: Mapping[str, Any]) -> Record:
-    """A line of results.jsonl as a record; keys of a newer version are passed over."""
+    """Return a line of results.jsonl as a record; keys of a newer version are ignored, RecordError for a wrong type."""
     if (*line,) == _NAMES:  # as this version writes it: by position takes half the time
-        return Record(*line.values())
-    return Record(**{name: value for name, value in line.items() if name in _NAMES})
+        record = Record(*line.values())
+    else:
+        record = Record(**{name: value for name, value in line.items() if name in _NAMES})
+    values = [getattr(record, name) for name in _NAMES]
+    if not all(map(isinstance, values, _KINDS)):
+        wrong = next(i for i, value in enumerate(values) if not isinstance(value, _KINDS[i]))
+        expected = " or ".join(kind.__name__ for kind in _KINDS[wrong]).replace("NoneType", "null")
+        raise RecordError(f"{_NAMES[wrong]} is {values[wrong]!r:.60}, expected {expected}")
+    for name, output in record.outputs.items():
+        criteria = output.get("criteria", []) if isinstance(output, dict) else None
+        if not isinstance(criteria, list) or not all(isinstance(each, dict) for each in criteria):
+            raise RecordError(f"outputs.{name} is {output!r:.60}, expected an object with a list of criteria")
+    return record
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,8 @@
-"""The statuses of a case and the exit codes of commands, each stated once."""
+"""The statuses of a case, the exit codes of commands and the signals that end them, each stated once."""
 
 from __future__ import annotations
 
+import signal
 from typing import Final, Literal
 
 from schemas.errors import InputError, MluopsError
@@ -23,5 +24,8 @@ OUR_FAILURE: Final = MluopsError.exit_code  # mluops or the machine failed
 NOTHING_SELECTED: Final = 5
 INTERRUPTED: Final = 130  # Ctrl-C and the signals that ask a program to end
 BROKEN_PIPE: Final = 141  # the reader of standard output is gone
+
+# Ctrl-C, a request to end, a closed terminal, Ctrl-\\: commands undo what they had begun, and exit with INTERRUPTED.
+ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 EXIT_CODE_OF_BLAME: Final[dict[str | None, int]] = {"case": WRONG_INPUT, "tool": OUR_FAILURE}

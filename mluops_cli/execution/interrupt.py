@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during a run."""
+"""The signals that ask a run to end: Ctrl-C, SIGTERM, a closed terminal."""
 
 from __future__ import annotations
 
@@ -8,37 +8,47 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from mluops_cli.core.statuses import ENDING_SIGNALS
+
 
 class Interrupt:
-    """Ctrl-C or SIGTERM as a flag that a wait on handle notices, so that no listener is cut off in a line."""
+    """A flag that a signal sets and that a wait on handle notices, so that no record is cut off in the middle.
+
+    The second signal raises KeyboardInterrupt: the run then ends at once, without a summary.
+    """
 
     def __init__(self) -> None:
         self.handle, self._write = os.pipe()
         self._set = False
 
     def is_set(self) -> bool:
-        """Whether a signal has come."""
+        """Return whether a signal has come."""
         return self._set
 
     def __call__(self, *_: object) -> None:
+        """Handle a signal."""
         if self._set:
-            raise KeyboardInterrupt  # the second time it is meant
+            raise KeyboardInterrupt
         self._set = True
         os.write(self._write, b"!")
 
     def close(self) -> None:
-        """Let go of the handle."""
+        """Close the pipe behind the handle."""
         os.close(self.handle)
         os.close(self._write)
 
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """The flag while a run goes on, in the main thread set by the signals; afterwards they mean what they did."""
+    """Let the ending signals set a flag during a run; afterwards their handlers are those of before.
+
+    Outside the main thread no handler can be set: the flag stays off. Signals that are ignored (nohup) stay ignored.
+    """
     interrupt = Interrupt()
     before = {}
     if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        heeded = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, interrupt) for number in heeded}
     try:
         yield interrupt
     finally:

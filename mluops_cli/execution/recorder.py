@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mluops_cli.core.case_options import CaseOptions, WorkerSettings, repro_line
 from mluops_cli.core.discovery import PlannedCase
-from mluops_cli.core.environment import platform_name
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Listener, Loaded, RunFinished, RunStarted
+from mluops_cli.core.fingerprint import hash_case
+from mluops_cli.core.machine import platform_name
 from mluops_cli.core.record import Record, Tally
+from mluops_cli.results.resume import Earlier
 
 
 @dataclass(slots=True)
@@ -20,7 +22,7 @@ class RunSettings:
     """How to run: the options of every case, how many at once, where results go.
 
     jobs: cases at once. max_failures: no case is started after so many have failed. strict: mistrusted fails.
-    finished: the records of an earlier run that --resume keeps. waive: what waivers make of a record.
+    earlier: the results of an earlier run that --resume keeps. waive: what waivers make of a record.
     """
 
     worker: WorkerSettings
@@ -28,7 +30,7 @@ class RunSettings:
     jobs: int = 1
     max_failures: int | None = None
     strict: bool = False
-    finished: Sequence[Record] = ()
+    earlier: Earlier = field(default_factory=Earlier)
     waive: Callable[[Record], Record] | None = None
 
     @property
@@ -63,9 +65,9 @@ class Recorder:
         Those that can't be read get theirs at the end: an implementation that can't be loaded leaves no record at all.
         """
         settings = self.settings
-        for record in settings.finished:
-            self.tally.add(record.status, record.blame)
-        done = {record.case for record in settings.finished}
+        done = settings.earlier.kept
+        for status, blame in done.values():
+            self.tally.add(status, blame)
         todo = [case for case in cases if case.id not in done]
         self.selected = len(todo) + len(done)
         self.unreadable = [case for case in todo if case.problem is not None]
@@ -73,7 +75,7 @@ class Recorder:
         jobs = min(jobs, max(1, len(todo)))
         if jobs > 1:  # so that no worker is left alone with a large one at the end
             todo.sort(key=lambda case: -case.size)
-        self.emit(RunStarted(settings.options, self.selected, jobs, settings.out, len(done)))
+        self.emit(RunStarted(settings.options, self.selected, jobs, settings.out, len(done), settings.earlier.again))
         return todo
 
     @property
@@ -96,6 +98,8 @@ class Recorder:
     def enter(self, case: PlannedCase, record: Record) -> None:
         """A record that is complete but for what only this side knows."""
         record.file = case.file
+        record.case_hash = record.case_hash or hash_case(case.files, case.manifest_meta)
+        record.options_hash = self.settings.options.digest
         record.repro = repro_line(self.settings.options, case.file, str(self.settings.out))
         if self.settings.waive is not None:
             record = self.settings.waive(record)

@@ -99,10 +99,15 @@ class _Supervisor:
 
     def _give(self, worker: WorkerProcess, case: PlannedCase) -> None:
         try:
-            # Absolute: an implementation may have changed the folder; shown is what errors call it.
-            file = {"file": os.path.abspath(case.file), "shown": case.file}
             worker.send(
-                {**file, "case": case.id, "manifest_meta": case.manifest_meta, "enum_numbering": case.enum_numbering}
+                {
+                    "case": case.id,
+                    "file": os.path.abspath(case.file),  # an implementation may have changed the folder
+                    "shown": case.file,  # what errors call it
+                    "external": case.external,
+                    "manifest_meta": case.manifest_meta,
+                    "enum_numbering": case.enum_numbering,
+                }
             )
         except OSError:  # it died idle, of something an earlier case left behind
             worker.close()
@@ -167,6 +172,7 @@ class _Supervisor:
             self.starting.remove(worker)
             self.idle.append(worker)
             worker.ready = self.loaded = True
+            worker.device = str(message.get("device") or "")
             return
         limit = max(_START_LIMIT, self.settings.options.timeout)
         late = time.monotonic() - worker.since > limit
@@ -208,7 +214,8 @@ class _Supervisor:
         if worker is None:
             self.recorder.add(case, result)
         else:
-            self.recorder.add(case, result, worker.output, time.monotonic() - worker.since)
+            seconds = time.monotonic() - worker.since
+            self.recorder.add(case, result | {"device": worker.device}, worker.output, seconds)
 
     def _end(self, *, orderly: bool) -> None:
         for worker in self.idle:

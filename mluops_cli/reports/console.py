@@ -89,6 +89,9 @@ class ConsoleReport:
         self.total = run.cases
         resumed = f", {run.done} of them finished before" if run.done else ""
         _say(self.console, f"running {counted(run.cases, 'case')} on {run.options.impl}, {run.jobs} at a time{resumed}")
+        for reason, number in run.again.items():
+            cases = counted(number, "case of before runs", "cases of before run")
+            _say(self.console, f"{cases} again: {reason}", "yellow")
         if self.console.is_terminal:
             columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[case]}"))
             self.progress = Progress(*columns, console=self.console, transient=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Final
 
-from mluops_cli.core.environment import environment
 from mluops_cli.core.events import CaseFinished, Event, Loaded, RunFinished, RunStarted
-from mluops_cli.core.record import RESULTS, Record, read_record
+from mluops_cli.core.machine import environment
+from mluops_cli.core.record import RESULTS, Record, RecordError, read_record
+from schemas.atomic_files import write_failure, write_text
 from schemas.errors import InputError, SourceLocation, UnavailableError
 from schemas.version import __version__
 
@@ -20,52 +22,78 @@ SUMMARY: Final = "summary.json"
 
 
 class JsonResults:
-    """Writes both files into a folder; earlier ones of ours are replaced, or added to with resume.
+    """Listens to a run and writes both files into a folder, which it locks: one run at a time.
 
-    They stay until the implementation is loaded: a mistyped --impl costs no results.
+    Earlier results stay until the implementation is loaded (a mistyped --impl costs nothing). Then they are replaced,
+    or with keep_only reduced to the records of these cases, to which the run adds. InputError where another run is
+    writing, UnavailableError where the files can't be written.
     """
 
-    def __init__(self, out: Path, *, resume: bool = False, strict: bool = False) -> None:
+    def __init__(self, out: Path, *, strict: bool = False) -> None:
         self.out = out
-        self.resume = resume
         self.strict = strict
         self.run: dict[str, Any] = {}
-        try:
-            self._lines: IO[str] = (out / RESULTS).open("a", encoding="utf-8", newline="\n")
-            fcntl.flock(self._lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._lines.close()
-            raise InputError(f"another mluops run is writing to {out}") from None
-        except OSError as error:
-            raise UnavailableError(f"can't write results to {out}: {error.strerror}") from None
+        self.devices: set[str] = set()
+        self._kept: Collection[str] = ()
+        self._lines = _open_locked(out / RESULTS)
+        self._replaced: IO[bytes] | None = None  # the file before the kept lines were copied: its lock is held
+
+    def keep_only(self, cases: Collection[str], devices: Collection[str] = ()) -> None:
+        """Keep the records of these cases, which those devices ran."""
+        self._kept = cases
+        self.devices.update(devices)
 
     def __call__(self, event: Event) -> None:
         """Listen to the run."""
         if isinstance(event, RunStarted):
             started = datetime.now().astimezone().isoformat(timespec="seconds")
             options = event.options.as_json()
-            self.run = {
-                "impl": event.options.impl, "started": started, "environment": environment(), "options": options,
-            }  # fmt: skip
+            self.run = {"impl": event.options.impl, "started": started, "options": options}
         elif isinstance(event, Loaded):
-            (self.out / SUMMARY).unlink(missing_ok=True)
-            if not self.resume:
-                self._lines.truncate(0)
+            with _writing(self.out / RESULTS):
+                (self.out / SUMMARY).unlink(missing_ok=True)
+                self._reduce()
         elif isinstance(event, CaseFinished):
-            self._lines.write(json.dumps(event.record.as_json(), allow_nan=False) + "\n")
-            self._lines.flush()
+            self.devices.add(event.record.device)
+            with _writing(self.out / RESULTS):
+                self._lines.write(json.dumps(event.record.as_json(), allow_nan=False).encode() + b"\n")
+                self._lines.flush()
         elif isinstance(event, RunFinished):
             self.close()
-            _write_whole(self.out / SUMMARY, self._summary(event))
+            write_text(self.out / SUMMARY, json.dumps(self._summary(event), indent=2) + "\n")
 
     def close(self) -> None:
-        """Let go of the file, also where a run ends before its end."""
-        self._lines.close()
+        """Close the file and let other runs in, also where the run doesn't come to its end."""
+        for file in (self._lines, self._replaced):
+            if file is not None:
+                with suppress(OSError):  # a full disk: what could be written was flushed line by line
+                    file.close()
+
+    def _reduce(self) -> None:
+        """Reduce the results to those that are kept, whole lines in their order."""
+        path = self.out / RESULTS
+        if not self._kept:
+            self._lines.truncate(0)
+            return
+        if all(map(self._is_kept, _lines(path))):
+            return
+        part = path.with_name(f".{path.name}.part")
+        new = part.open("wb")
+        fcntl.flock(new, fcntl.LOCK_EX)
+        new.writelines(line for line in _lines(path) if self._is_kept(line))
+        new.flush()
+        os.replace(part, path)
+        self._lines, self._replaced = new, self._lines
+
+    def _is_kept(self, line: bytes) -> bool:
+        return line.endswith(b"\n") and _parse(line)["case"] in self._kept
 
     def _summary(self, run: RunFinished) -> dict[str, Any]:
+        devices = ", ".join(sorted(self.devices - {""}))
         return {
             "mluops": __version__,
             **self.run,
+            "environment": environment() | ({"device": devices} if devices else {}),
             "cases": run.tally.total,
             "not_run": run.not_run,
             "counts": dict(sorted(run.tally.counts.items())),
@@ -77,17 +105,59 @@ class JsonResults:
         }
 
 
-def read_results(out: Path) -> Iterator[Record]:
-    """The records in OUT, none where there are none; InputError for a line that is no record.
+def _open_locked(path: Path) -> IO[bytes]:
+    """Open a file for lines to be added, and lock it."""
+    while True:
+        try:
+            file = path.open("ab")
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        except BlockingIOError:
+            file.close()
+            raise InputError(f"another mluops run is writing to {path.parent}") from None
+        except OSError as error:
+            raise write_failure(path, error) from None
+        file.close()  # a run that has ended meanwhile put another file in its place
 
-    A last line that was cut off (a kill, a full disk) is passed over.
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Report a failure to write as an error that names the file and says how to go on."""
+    try:
+        yield
+    except OSError as error:
+        reason = write_failure(path, error)
+        raise UnavailableError(f"{reason}; the results so far are kept, --resume goes on from them") from None
+
+
+def read_results(out: Path) -> Iterator[Record]:
+    """Read the records in a folder, none where there is no file; InputError with the line that is no record.
+
+    A last line that was cut off (a kill, a full disk) is ignored.
     """
     path = out / RESULTS
-    for number, line in enumerate(_whole_lines(path), 1):
-        try:
-            yield read_record(_parse(line))
-        except (ValueError, TypeError, AttributeError):
-            raise InputError("expected a result of mluops run", SourceLocation(str(path), number)) from None
+    for number, line in enumerate(_lines(path), 1):
+        if line.endswith(b"\n"):
+            yield _record(line, path, number)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Read the lines of a file, the last of which may be cut off; none where there is no file."""
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except FileNotFoundError:
+        return
+
+
+def _record(line: bytes, path: Path, number: int) -> Record:
+    try:
+        return read_record(_parse(line))
+    except (ValueError, TypeError, AttributeError) as error:
+        found = f", {error}" if isinstance(error, RecordError) else ""
+        place = SourceLocation(str(path), number)
+        raise InputError(f"expected a result of mluops run{found}", place) from None
 
 
 def _parse(line: bytes) -> Any:
@@ -100,17 +170,9 @@ def _parse(line: bytes) -> Any:
         return json.loads(line)
 
 
-def repair_results(out: Path) -> None:
-    """Take a cut-off last line away, so that lines can be added."""
-    path = out / RESULTS
-    whole = sum(len(line) for line in _whole_lines(path))
-    if path.exists() and path.stat().st_size > whole:
-        os.truncate(path, whole)
-
-
 def refuse_foreign(out: Path) -> None:
     """InputError where a file of a name we write is not one of ours."""
-    first_line = next(_whole_lines(out / RESULTS), None)
+    first_line = next((line for line in _lines(out / RESULTS) if line.endswith(b"\n")), None)
     summary = (out / SUMMARY).read_bytes() if (out / SUMMARY).exists() else None
     for name, text, key in ((RESULTS, first_line, "case"), (SUMMARY, summary, "exit_code")):
         if text is not None and not _has_key(text, key):
@@ -123,17 +185,3 @@ def _has_key(text: bytes, key: str) -> bool:
     except ValueError:
         return False
     return isinstance(found, dict) and key in found
-
-
-def _whole_lines(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            yield from (line for line in file if line.endswith(b"\n"))
-    except FileNotFoundError:
-        return
-
-
-def _write_whole(path: Path, content: dict[str, Any]) -> None:
-    beside = path.with_name(f".{path.name}.tmp")
-    beside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    os.replace(beside, path)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from mluops_cli.core.environment import platform_name
+from mluops_cli.core.machine import platform_name
 from mluops_cli.core.record import Record
 from mluops_cli.results.patterns import PatternTable, matches
 from mluops_cli.results.yaml_models import Strict, load_model

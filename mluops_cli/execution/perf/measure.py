@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.core.peaks import MEASURED, cache_file, last_level_cache, peaks_for
+from mluops_cli.core.machine import last_level_cache
+from mluops_cli.core.peaks import MEASURED, cache_file, peaks_for
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Result, failed
 from mluops_cli.execution.case.floating_point import MODE
 from mluops_cli.execution.perf.efficiency import efficiency_of, shortfall, work_of

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from mluops_cli.core.case_options import WorkerSettings
+from mluops_cli.core.machine import processor
 from mluops_cli.processes.process_tree import become_subreaper
 from mluops_cli.processes.reaper import put_under_reaper
 
@@ -44,14 +45,16 @@ def worker_main(pipe: Connection, printed: Connection, settings: WorkerSettings)
         with MODE.of_implementation():
             implementation = _implementation(settings)
             meter = _meter(settings, implementation)
+            device = settings.options.device or implementation.device() or processor()
     except BaseException as error:
         code = getattr(error, "exit_code", 3)
         text = str(error) if hasattr(error, "exit_code") else f"{type(error).__name__}: {error}"
         say({"problem": text, "exit_code": code})
         return
+    from mluops_cli.core.fingerprint import hash_case
     from mluops_cli.execution.case.case_run import run_case
 
-    say({"ready": True})
+    say({"ready": True, "device": device})
     while True:
         try:
             task = json.loads(pipe.recv_bytes())
@@ -59,7 +62,8 @@ def worker_main(pipe: Connection, printed: Connection, settings: WorkerSettings)
             with suppress(BaseException):  # what it raises now concerns no case
                 implementation.close()
             return
-        result = run_case(task, implementation, settings, meter)
+        case_hash = hash_case([task["file"], *task["external"]], task["manifest_meta"])
+        result = run_case(task, implementation, settings, meter) | {"case_hash": case_hash}
         _flush()
         if [_which(1), _which(2)] == files[1:]:
             _open_streams()

@@ -56,6 +56,7 @@ class WorkerProcess:
         os.set_blocking(self.printed.fileno(), False)
         self.since = time.monotonic()  # of its start, or of the case it works on
         self.ready = False  # whether it has loaded the implementation
+        self.device = ""  # the name of what runs its cases, known when it is ready
         self._open = True
 
     def send(self, task: dict[str, Any]) -> None:

@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import shlex
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 
 from schemas.casefiles.reading import write_case
-from tests.mluops_cli.execution.conftest import PLUGIN, add_tensor, case_node, wait_until, write_psamask
+from tests.mluops_cli.execution.conftest import PLUGIN, add_tensor, case_node, write_psamask
 
 RIGHT = f"python:{PLUGIN}:right"
 NEVER = f"python:{PLUGIN}:never"
-
-
-def start(folder: Path, out: Path, impl: str, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "mluops_cli", "run", str(folder), "--out", str(out), "--impl", impl, *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def lines(out: Path) -> list[str]:
-    path = out / "results.jsonl"
-    return path.read_text().splitlines() if path.exists() else []
-
-
-def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    children = psutil.Process(process.pid).children(recursive=True)
-    return [each for each in children if "spawn_main" in " ".join(each.cmdline())]
 
 
 def test_a_pass(tmp_path: Path, run: Any) -> None:
@@ -251,17 +229,6 @@ def test_every_error_of_a_case_names_its_file_as_the_command_does(
     assert reasons["alien_op/external/bare"].startswith("cases/bare.pb: carries no baseline")
 
 
-def test_two_runs_into_one_folder(tmp_path: Path, run: Any) -> None:
-    write_psamask(tmp_path / "cases", "case")
-    out = tmp_path / "out"
-    out.mkdir()
-    with (out / "results.jsonl").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        ran = run(tmp_path / "cases", "--impl", RIGHT)
-    assert ran.code == 2
-    assert "another mluops run is writing to" in ran.err
-
-
 def test_an_implementation_that_changes_the_folder(tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "impl.py").write_text(
         "import os\ndef f(op, inputs, outputs, params):\n    os.chdir('/')\n    return 'NOT_SUPPORTED'\n"
@@ -271,90 +238,6 @@ def test_an_implementation_that_changes_the_folder(tmp_path: Path, run: Any, mon
     monkeypatch.chdir(tmp_path)
     ran = run("cases", "--impl", "python:impl.py:f", "-j", "1")
     assert set(ran.statuses.values()) == {"skip"}
-
-
-def test_resume_goes_on_and_repairs(tmp_path: Path, run: Any) -> None:
-    for number in range(4):
-        write_psamask(tmp_path / "cases", f"case{number}", seed=number)
-    arguments = (tmp_path / "cases", "--impl", RIGHT, "-j", "1")
-    whole = run(*arguments)
-    results = tmp_path / "out" / "results.jsonl"
-    kept = results.read_text().splitlines(keepends=True)
-    marked = json.loads(kept[0]) | {"reason": "from before"}
-    results.write_text(json.dumps(marked) + "\n" + kept[1] + kept[2][:30])
-    ran = run(*arguments, "--resume")
-    assert (ran.code, ran.statuses) == (0, whole.statuses)
-    assert ran.records[marked["case"]]["reason"] == "from before"
-    assert ran.summary["counts"] == {"pass": 4}
-    # Nothing left to do: the verdict is that of all records.
-    assert run(*arguments, "--resume").code == 0
-    assert "not of" in run(tmp_path / "cases", "--impl", "reference", "--resume").err
-    results.unlink()
-    assert len(run(*arguments, "--resume").records) == 4
-
-
-def test_kill_9_of_the_whole_run_and_resume(tmp_path: Path, run: Any) -> None:
-    for number in range(200):
-        write_psamask(tmp_path / "cases", f"case{number}", h_mask=5 if number % 50 == 7 else 3, seed=number % 5)
-    out, impl = tmp_path / "out", f"python:{PLUGIN}:brisk"
-    process = start(tmp_path / "cases", out, impl, "-j", "2")
-    wait_until(lambda: len(lines(out)) >= 60)
-    for each in [process, *workers(process)]:  # the supervisor first, lest it records a crash
-        each.kill()
-    process.communicate(timeout=10)
-    before = lines(out)
-    assert 60 <= len(before) < 200
-    assert not (out / "summary.json").exists()
-    ran = run(tmp_path / "cases", "--impl", impl, "--resume", "-j", "2")  # the fixture sees to it that none is twice
-    assert len(ran.records) == 200
-    assert lines(out)[: len(before) - 1] == before[:-1]  # finished cases were not run again
-    whole = run(tmp_path / "cases", "--impl", impl, "-j", "2")
-    for key in ("cases", "counts", "exit_code", "validated", "not_run", "interrupted"):
-        assert ran.summary[key] == whole.summary[key]
-    assert ran.statuses == whole.statuses
-
-
-def test_resume_keeps_the_failures_of_before(tmp_path: Path, run: Any) -> None:
-    write_psamask(tmp_path / "cases", "bad", h_mask=5)
-    write_psamask(tmp_path / "cases", "good")
-    arguments = (tmp_path / "cases", "--impl", f"python:{PLUGIN}:writes_nothing")
-    assert run(*arguments).code == 1
-    assert run(*arguments, "--resume").code == 1
-
-
-def test_ctrl_c_leaves_a_result_to_go_on_from(tmp_path: Path, run: Any) -> None:
-    for number in range(30):
-        write_psamask(tmp_path / "cases", f"case{number}", seed=number)
-    out, impl = tmp_path / "out", f"python:{PLUGIN}:slow"
-    process = start(tmp_path / "cases", out, impl, "-j", "2")
-    wait_until(lambda: len(lines(out)) >= 2)
-    children = workers(process)
-    assert children
-    process.send_signal(signal.SIGINT)
-    said, errors = process.communicate(timeout=10)
-    assert process.returncode == 130
-    assert "interrupted" in said
-    assert "Traceback" not in errors
-    assert not [each for each in children if each.is_running()]
-    summary = json.loads((out / "summary.json").read_text())
-    assert summary["interrupted"]
-    assert summary["cases"] == len(lines(out))
-    assert summary["cases"] + summary["not_run"] == 30
-    ran = run(tmp_path / "cases", "--impl", impl, "--resume", "-j", "2")
-    assert ran.code == 0
-    assert len(ran.records) == 30
-
-
-@pytest.mark.parametrize("way", ["slow", "hangs"])
-def test_workers_end_with_a_supervisor_that_is_killed(way: str, tmp_path: Path) -> None:
-    for number in range(20):
-        write_psamask(tmp_path / "cases", f"case{number}", seed=number)
-    process = start(tmp_path / "cases", tmp_path / "out", f"python:{PLUGIN}:{way}", "-j", "2")
-    children = wait_until(lambda: len(found := workers(process)) == 2 and found)
-    time.sleep(1.0)
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=10)
-    wait_until(lambda: not any(each.is_running() and each.status() != "zombie" for each in children), seconds=1.0)
 
 
 def test_blas_gets_one_thread_and_prints_stay_with_the_case(tmp_path: Path, run: Any) -> None:
