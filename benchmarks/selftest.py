@@ -45,7 +45,7 @@ def _row(name: str, path: Path) -> Row:
             judged = outputs_under_test(bound, baseline, outputs, CaseOptions())
             assert judge(bound, judged, CaseOptions()).status == "pass"
 
-        planted = sum(trial.planted for trial in selftest_case(file).trials)
+        planted = sum(trial.injected for trial in selftest_case(file).trials)
         reading, testing, judged_once = (
             min(seconds(action) for _ in range(5))
             for action in (lambda: prepare(file), lambda: selftest_case(file), judging)

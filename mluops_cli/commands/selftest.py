@@ -63,7 +63,7 @@ def command(
                 continue
             _print_case(tested[-1])
     _print_faults(tested)
-    trials = [trial for each in tested for trial in each.trials if trial.planted]
+    trials = [trial for each in tested for trial in each.trials if trial.injected]
     if not trials:
         click.echo("nothing was planted", err=True)
     bad = not trials or any(trial.missed for trial in trials) or any(each.alarm for each in tested)
@@ -101,16 +101,16 @@ def _test(case: PlannedCase, threads: int) -> Tested:
 
 
 def _print_case(tested: Tested) -> None:
-    planted = [trial for trial in tested.trials if trial.planted]
+    planted = [trial for trial in tested.trials if trial.injected]
     caught = sum(trial.caught for trial in planted)
-    unseen = sum(not (trial.caught or trial.must) for trial in planted)
+    unseen = sum(not (trial.caught or trial.must_fail) for trial in planted)
     beyond = f", {unseen} below the thresholds" if unseen else ""
     click.echo(one_line(f"{tested.case}: {caught} of {len(planted)} caught{beyond}"))
     if tested.alarm:
         click.echo(f"  FALSE ALARM: the judge fails right outputs: {tested.alarm}")
     for trial in planted:
         if trial.missed:
-            click.echo(f"  MISSED: {trial.fault} in {trial.output or 'the call'} ({trial.why})")
+            click.echo(f"  MISSED: {trial.fault} in {trial.output or 'the call'} ({trial.reason})")
 
 
 def _print_faults(tested: Sequence[Tested]) -> None:
@@ -120,13 +120,11 @@ def _print_faults(tested: Sequence[Tested]) -> None:
     unseen: dict[str, list[str]] = {}
     for each in tested:
         for trial in each.trials:
-            word = (
-                "caught" if trial.caught else "missed" if trial.must else "unseen" if trial.planted else "not planted"
-            )
+            word = trial.word
             counts.setdefault(trial.fault, Counter())[word] += 1
             if word == "unseen":
                 where = f"{each.op} {trial.output}, {trial.fault}"
-                unseen.setdefault(where, []).append(f"{each.case.split('/', 1)[1]}: {trial.why}")
+                unseen.setdefault(where, []).append(f"{each.case.split('/', 1)[1]}: {trial.reason}")
     for fault, found in counts.items():
         planted = found["caught"] + found["missed"] + found["unseen"]
         numbers = (planted, found["caught"], found["missed"], found["unseen"], found["not planted"])

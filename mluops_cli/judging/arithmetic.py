@@ -1,4 +1,4 @@
-"""Arithmetic on one block of both arrays: values widened, exact differences, sums of squares, largest ratios."""
+"""Arithmetic on one block of two arrays: values widened, exact differences, sums of squares, largest ratios."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-BLOCK: Final = 1 << 17  # elements; fixed, so that figures depend on neither threads nor memory
-ROW: Final = 1 << 13  # a dot product this short stays on one BLAS thread, whatever the library was told
-CAUTION: Final = 1 - 1e-12  # more than rounding can move a bound that is no subnormal number
+BLOCK: Final = 1 << 17  # elements; fixed, so that metrics depend on neither threads nor memory
+ROW: Final = 1 << 13  # elements; BLAS computes a dot product this short on one thread, whatever its settings
+CAUTION: Final = 1 - 1e-12  # lowers a bound by more than rounding can raise it; not for subnormal bounds
 SMALLEST: Final = math.nextafter(0.0, 1.0)
 EPSILON: Final = 1e-9  # keeps a relative error finite where the baseline is zero
 _HALF, _BFLOAT16 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
 _HALF_SCALE: Final = 2.0**112
-# What abs(b) and abs(m - b) have to stay below. Float32 and bfloat16: finite. Half: 2**15, so that what isn't finite,
-# 2**16 or more, shows in the difference. Int32: 2**30, for if a difference below it had wrapped, m would be none.
+# Limits of abs(b) and abs(m - b) for near_differences. Float32 and bfloat16: finite. Half: 2**15; a value that isn't
+# finite is 2**16 or more here, so it exceeds the limit. Int32: 2**30; no difference below it can come from wrapping.
 _EXACT_BELOW: Final = {
     np.dtype(np.float32): math.inf,
     _BFLOAT16: math.inf,
     _HALF: 2.0**15 / _HALF_SCALE,
     np.dtype(np.int32): 2.0**30,
 }
-# More than rounding can move a bound in float32. Those of half, scaled, are subnormal numbers: they move by 2**-38 at
-# most, and a difference is 2**-24 at least.
+# Lowers a float32 bound by more than rounding can raise it. Bounds of half, which are scaled, are subnormal numbers:
+# rounding moves them by 2**-38 at most, and a difference is 2**-24 at least.
 _CAUTION_SINGLE: Final = 1 - 2.0**-12
 
 
@@ -36,7 +36,7 @@ class Scratch:
 
     def __init__(self, wide: type[np.floating[Any]]) -> None:
         self.base, self.diff, self.ratio = (np.empty(BLOCK, wide) for _ in range(3))
-        # Of 32 bits an element: two in the place of ratio and two in that of base.
+        # Four arrays with 32 bits an element: two share the memory of ratio, two that of base.
         self.halves = [
             half for whole in (self.ratio, self.base) for half in whole.view(np.float32)[: 2 * BLOCK].reshape(2, BLOCK)
         ]
@@ -47,6 +47,7 @@ _local = threading.local()
 
 
 def scratch_of_thread(wide: type[np.floating[Any]]) -> Scratch:
+    """Return the scratch arrays of this thread in the wide dtype (float64 or longdouble)."""
     held: dict[Any, Scratch] = _local.__dict__.setdefault("scratch", {})
     if wide not in held:
         held[wide] = Scratch(wide)
@@ -54,10 +55,10 @@ def scratch_of_thread(wide: type[np.floating[Any]]) -> Scratch:
 
 
 def _half_to_single(values: Array, out: Array) -> None:
-    """Finite half values into float32, times 1 / _HALF_SCALE: exactly, and without NumPy's slow conversion.
+    """Convert finite half values into float32, times 1 / _HALF_SCALE: exactly, and without NumPy's slow conversion.
 
-    Their bits are shifted into a float32's place and the sign, extended, is masked. What isn't finite comes out as
-    2**16 or more.
+    Their bits are shifted into a float32's place and the extended sign is masked. A value that isn't finite becomes
+    2**16 or more (before the scale).
     """
     bits = out.view(np.int32)
     np.copyto(bits, values.view(np.int16))
@@ -66,7 +67,7 @@ def _half_to_single(values: Array, out: Array) -> None:
 
 
 def widen(values: Array, out: Array, spare: Array) -> None:
-    """Copies real values into float64 or wider; spare is a float64 array that may be overwritten."""
+    """Copy real values into out, float64 or wider; spare is a float64 array that may be overwritten."""
     if values.dtype == _HALF and values.view(np.int16).max() < 0x7C00 and values.view(np.uint16).max() < 0xFC00:
         single = spare.view(np.float32)[: len(values)]
         _half_to_single(values, single)
@@ -83,13 +84,13 @@ def _plain_differences(b: Array, m: Array, base: Array, diff: Array, spare: Arra
 
 
 def differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
-    """base = b and diff = m - b of real arrays up to a block long, with their signs; spare is scratch."""
+    """Set base = b and diff = m - b of real arrays up to a block long, with their signs; spare may be overwritten."""
     wide_integer = b.dtype.kind in "iu" and b.dtype.itemsize == 8
     (_integer_differences if wide_integer else _plain_differences)(b, m, base, diff, spare)
 
 
 def _integer_differences(b: Array, m: Array, base: Array, diff: Array, spare: Array) -> None:
-    """Those of 64-bit integers, exact: the magnitude fits uint64, where subtraction wraps to the right value."""
+    """Set the differences of 64-bit integers exactly: in uint64 the subtraction wraps to the right magnitude."""
     magnitude = spare.view(np.uint64)[: len(b)]
     less = m < b
     np.subtract(m.view(np.uint64), b.view(np.uint64), out=magnitude)
@@ -100,7 +101,7 @@ def _integer_differences(b: Array, m: Array, base: Array, diff: Array, spare: Ar
 
 
 def squares(values: Array) -> Any:
-    """The sum of squares of a block, the same on every run and for every number of BLAS threads."""
+    """Return the sum of squares of a block; equal on every run and for every number of BLAS threads."""
     whole = len(values) // ROW * ROW
     rows, rest = values[:whole], values[whole:]
     products = np.matmul(rows.reshape(-1, 1, ROW), rows.reshape(-1, ROW, 1))
@@ -109,7 +110,7 @@ def squares(values: Array) -> Any:
 
 
 def _single(values: Array, out: Array) -> Array:
-    """The values as float32: of int32 rounded, of half times 1 / _HALF_SCALE."""
+    """Return the values as float32: int32 rounded, half times 1 / _HALF_SCALE."""
     if values.dtype == np.float32:
         return values
     if values.dtype == _HALF:
@@ -124,9 +125,9 @@ def _single(values: Array, out: Array) -> Array:
 
 
 class Near(NamedTuple):
-    """A block of which most of m is near b: abs(b) and abs(m - b) in 32 bits, the latter not exact at far.
+    """A block in which most of m is near b: abs(b) and abs(m - b) in 32 bits, the latter inexact at the positions far.
 
-    Both are to be multiplied by scale, a power of two.
+    The true values are these times scale, a power of two.
     """
 
     base: Array
@@ -137,11 +138,11 @@ class Near(NamedTuple):
 
 
 def near_differences(b: Array, m: Array, scratch: Scratch, limit: float) -> Near | None:
-    """abs(b) and abs(m - b) in half the time that float64 takes; None where this is not the way.
+    """Return abs(b) and abs(m - b) in half the time that float64 takes; None where the fast way does not apply.
 
-    Where abs(m - b) < abs(b) / 2 a float32 difference is exact (Sterbenz). far holds all other elements, all with
-    abs(m - b) > limit * abs(b), and perhaps some more. None for other dtypes, for a value that isn't finite or is too
-    large, and where more than one in 16 is far.
+    Where abs(m - b) < abs(b) / 2 a float32 difference is exact (Sterbenz). far holds all other elements, all elements
+    with abs(m - b) > limit * abs(b), and perhaps some more. The fast way does not apply to other dtypes, to values that
+    are not finite or too large, and where more than one element in 16 is far.
     """
     below, size = _EXACT_BELOW.get(b.dtype), len(b)
     if below is None or b.dtype != m.dtype:
@@ -170,12 +171,12 @@ _NOWHERE: Final = np.empty(0, np.intp)
 
 
 def largest_ratio(base: Array, diff: Array, best: Any, floor: float, ratio: Array, mask: Array) -> Any:
-    """The largest r of diff3 in a block, or best where none is larger; floor below 0 means diff3_1.
+    """Return the largest r of diff3 in a block, or best where none is larger; a floor below 0 means diff3_1.
 
-    Dividing everything costs twice what finding the few elements that may exceed the best so far does.
+    Only elements that may exceed best are divided: that takes half the time of dividing all.
     """
     np.multiply(base, best * CAUTION, out=ratio)
-    if floor < 0:  # a bound that is a subnormal number may have been rounded up, by one half of the smallest at most
+    if floor < 0:  # a subnormal bound may have been rounded up, by half of the smallest number at most
         np.maximum(np.subtract(ratio, SMALLEST, out=ratio), 0, out=ratio)
     candidates = np.count_nonzero(np.greater(diff, ratio, out=mask))
     if not candidates:
@@ -187,8 +188,8 @@ def largest_ratio(base: Array, diff: Array, best: Any, floor: float, ratio: Arra
 
 
 def ratios(base: Array, diff: Array, floor: float, ratio: Array, mask: Array) -> Any:
-    """The largest r of diff3, at least one element; floor below 0 means diff3_1. ratio and mask are scratch."""
-    # diff3_1 leaves zeros out: over Inf they come to 0.
+    """Return the largest r of diff3 over one element or more; a floor below 0 means diff3_1."""
+    # diff3_1 leaves out elements where b is 0: divided by Inf they give 0.
     np.add(base, EPSILON if floor >= 0 else 0, out=ratio)
     if np.less_equal(base, max(floor, 0), out=mask).any():
         np.copyto(ratio, 1 if floor >= 0 else np.inf, where=mask)
@@ -196,7 +197,7 @@ def ratios(base: Array, diff: Array, floor: float, ratio: Array, mask: Array) ->
 
 
 def agreeing(b: Array, m: Array, loose: bool) -> Array:
-    """Where two float arrays are equal, any NaN equal to any NaN; loose: and all NaN and Inf equal to each other."""
+    """Return where two float arrays are equal; NaN equals NaN. With loose, all NaN and Inf equal each other."""
     same: Array = ~np.isfinite(b) & ~np.isfinite(m) if loose else np.isnan(b) & np.isnan(m)
     same |= b == m
     return same

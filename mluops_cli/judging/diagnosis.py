@@ -1,4 +1,4 @@
-"""Diagnosis of a failing output: which elements are wrong, where they lie, what they look like. One more pass."""
+"""Diagnosis of a failing output, in one more pass: which elements are wrong, where they lie, what caused them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 
 from mluops_cli.judging.arithmetic import BLOCK, Array, agreeing, differences, scratch_of_thread
 from mluops_cli.judging.blocks import flat, same_bits, take
-from mluops_cli.judging.metrics import finite_or_none
+from mluops_cli.judging.comparison import finite_or_none
 from mluops_cli.judging.patterns import Pattern, Probe, recognise
 from mluops_cli.judging.regions import Region, find_regions
 from schemas.criteria import Criterion
 
 RELATIVE: Final = ("diff1", "diff2", "diff3", "diff3_1")
 SHOWN: Final = 4  # first and worst elements
-SAMPLE: Final = 1 << 18  # positions of wrong elements kept, spread over all blocks
-PROBED: Final = 1 << 12  # of these the patterns are tried on
-BINS: Final = 32  # of the picture
+SAMPLE: Final = 1 << 18  # positions of wrong elements that are kept, spread over all blocks
+PROBED: Final = 1 << 12  # of these, those that the patterns are tried on
+BINS: Final = 32  # of the density chart
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class Element:
         return f"{list(self.at)}: {self.output} instead of {self.baseline}{distance}"
 
     def as_record(self) -> dict[str, Any]:
+        """Return the element as JSON data."""
         return {
             "at": list(self.at),
             "baseline": _json(self.baseline),
@@ -50,8 +51,15 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What is wrong with an output; density counts wrong elements per 1/32 of its length, histogram per decade of
-    the relative error (the exponent of 10, and how many of the sample)."""
+    """What is wrong with an output.
+
+    Attributes:
+        wrong, elements: how many elements are wrong, of how many.
+        first, worst: the first wrong elements and those with the largest errors.
+        regions, patterns: where all wrong elements lie, and what their values look like.
+        density: wrong elements per 1/32 of the output's length.
+        histogram: pairs (exponent of 10, count) of the relative errors of a sample.
+    """
 
     wrong: int
     elements: int
@@ -63,7 +71,7 @@ class Diagnosis:
     histogram: tuple[tuple[int, int], ...]
 
     def words(self) -> str:
-        """The diagnosis in one line."""
+        """Return the diagnosis in one line."""
         parts = [f"{self.wrong} of {self.elements} elements wrong ({self.wrong / self.elements:.3g})"]
         parts += [pattern.text for pattern in self.patterns]
         if self.regions:
@@ -75,7 +83,7 @@ class Diagnosis:
         return "; ".join(parts)
 
     def as_record(self) -> dict[str, Any]:
-        """The diagnosis as JSON can carry it."""
+        """Return the diagnosis as JSON data."""
         return {
             "wrong": self.wrong,
             "share": self.wrong / self.elements,
@@ -98,18 +106,18 @@ def diagnose(
     sentinels: Array | None = None,
     alternatives: Mapping[str, Callable[[], Array]] | None = None,
 ) -> Diagnosis | None:
-    """Diagnoses a failing output; None where shapes or dtypes differ, nothing differs, or there are no elements.
+    """Diagnose a failing output; None where shapes or dtypes differ, nothing differs, or there are no elements.
 
-    An element is wrong where its error exceeds the widest relative threshold times (its own magnitude + the typical
-    one of the output), at threshold 0 where it is unequal at all; where that finds nothing, every unequal one is.
-    sentinels and alternatives are those of Probe.
+    An element is wrong where its error exceeds the widest relative threshold times (its own magnitude + the mean
+    magnitude of the output); with thresholds of 0 where it is unequal. Where that finds nothing, every unequal element
+    is wrong. sentinels and alternatives are those of Probe.
     """
     if baseline.shape != output.shape or baseline.dtype != output.dtype or not baseline.size:
         return None
     tolerance = max((item.threshold for item in criteria if item.name in RELATIVE), default=0.0)
     absolute = max((item.threshold for item in criteria if item.name == "diff3_2"), default=0.0)
-    for room in ((tolerance, absolute), (0.0, 0.0)):
-        judge = _Wrong(baseline, *room, loose_nan)
+    for tolerances in ((tolerance, absolute), (0.0, 0.0)):
+        judge = _Wrong(baseline, *tolerances, loose_nan)
         found = _collect(baseline, output, judge)
         if found.wrong:
             return _describe(baseline, output, found, judge, sentinels, alternatives)
@@ -117,7 +125,7 @@ def diagnose(
 
 
 class _Wrong:
-    """Which values are out of tolerance, and by how much (Inf where only one is finite)."""
+    """Whether values are out of tolerance, and by how much (Inf where only one is finite)."""
 
     def __init__(self, baseline: Array, tolerance: float, absolute: float, loose: bool) -> None:
         self.tolerance, self.absolute, self.loose = tolerance, absolute, loose
@@ -132,7 +140,7 @@ class _Wrong:
         return self.measured(b, m)[0]
 
     def measured(self, b: Array, m: Array) -> tuple[Array, Array]:
-        """Where values (up to a block of them) are wrong, and their errors; both hold until the next call."""
+        """Return where values (up to a block) are wrong, and their errors; both arrays are reused by the next call."""
         with np.errstate(all="ignore"):
             if b.dtype.kind == "c":
                 size, error = np.abs(b), np.abs(m - b)
@@ -163,7 +171,7 @@ class _Found:
 
 
 def _collect(baseline: Array, output: Array, judge: _Wrong) -> _Found:
-    """One pass: count, the first and the worst elements, and a sample spread evenly over the wrong ones."""
+    """Count the wrong elements in one pass; keep the first and the worst ones and a sample spread evenly over all."""
     b_all, m_all = flat(baseline), flat(output)
     starts = range(0, baseline.size, BLOCK)
     quota = max(16, SAMPLE // len(starts))
@@ -226,7 +234,7 @@ def _describe(
 
 
 def _histogram(expected: Array, error: Array) -> list[tuple[int, int]]:
-    """Relative errors per decade; those of a zero baseline are absolute, infinite ones are left out."""
+    """Count relative errors per decade; where the baseline is 0 absolute ones; infinite ones are left out."""
     with np.errstate(all="ignore"):
         size = np.abs(_wide(expected))
         relative = np.where(size > 0, error / size, error)
@@ -242,7 +250,7 @@ def _element(baseline: Array, output: Array, position: int) -> Element:
 
 
 def _ulp(b: Any, m: Any) -> int | None:
-    """How many representable values lie between two of the same dtype, counting one end."""
+    """Return how many representable values lie between two numbers of one dtype, counting one end."""
     dtype = np.asarray(b).dtype
     if dtype.kind in "iubc" or not (np.isfinite(b) and np.isfinite(m)):
         return None
@@ -257,7 +265,7 @@ def _wide(values: Array) -> Array:
 
 
 def _plain(value: Any) -> Any:
-    """A Python number of an array's scalar."""
+    """Return an array's scalar as a Python number."""
     return value.item() if hasattr(value, "item") else float(value)
 
 

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 
 from mluops_cli.judging.arithmetic import BLOCK, Array
 from mluops_cli.judging.blocks import flat, map_blocks, take
 
-FLOOR = 1e-10  # smaller magnitudes count as this much
-JUDGED_FROM = 1000  # elements; fewer say nothing about a distribution
+FLOOR: Final = 1e-10  # smaller magnitudes are raised to it
+JUDGED_FROM: Final = 1000  # elements; fewer make no distribution
 
 
 def kl_divergence(baseline: Array, output: Array, *, threads: int = 1) -> float:
-    """Symmetric Kullback-Leibler divergence, KL(P, Q) + KL(Q, P), of two real arrays of one shape.
+    """Return the symmetric Kullback-Leibler divergence, KL(P, Q) + KL(Q, P), of two real arrays of one shape.
 
-    P and Q are the magnitudes, floored and normalised, of the elements that are finite in both. Two passes: the sums
-    first, for (P - Q) * log(P / Q) loses less to cancellation than sums taken before normalising would.
+    P and Q are the magnitudes, floored and normalised, of the elements that are finite in both. The first pass computes
+    the sums: (P - Q) * log(P / Q) of normalised values loses less to cancellation than sums of values that are not.
     """
     b_all, m_all = flat(baseline), flat(output)
     starts = range(0, baseline.size, BLOCK)
 
     def magnitudes(start: int) -> tuple[Array, Array]:
-        with np.errstate(all="ignore"):  # a signalling NaN is no news
+        with np.errstate(all="ignore"):  # converting a signalling NaN raises a flag
             b, m = (take(elements, start).astype(np.float64) for elements in (b_all, m_all))
         finite = np.isfinite(b) & np.isfinite(m)
-        # The largest double is brought down so that sums of 2**60 of them stay finite; ratios don't notice.
+        # Scaled down, so that the sum of 2**60 of the largest doubles is finite; ratios stay the same.
         return tuple(np.maximum(np.abs(values[finite]) * 2.0**-60, FLOOR * 2.0**-60) for values in (b, m))  # type: ignore[return-value]
 
     def sums(start: int) -> tuple[float, float]:
@@ -35,7 +36,7 @@ def kl_divergence(baseline: Array, output: Array, *, threads: int = 1) -> float:
 
     def divergence(start: int) -> float:
         p, q = magnitudes(start)
-        with np.errstate(all="ignore"):  # of the ratio, for what is normalised may be 0 beside the largest doubles
+        with np.errstate(all="ignore"):  # a normalised value may be 0 beside the largest doubles
             ratio = np.log(p / q) - ratio_of_sums
         return float(np.add.reduce((p / p_sum - q / q_sum) * ratio))
 

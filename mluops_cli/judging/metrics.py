@@ -1,19 +1,20 @@
-"""One output judged by its criteria: the formulas as data, and what a comparison of two arrays found."""
+"""The criteria of one output: their formulas as data, and their values for a baseline and an output."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from mluops_cli.judging.arithmetic import EPSILON, SMALLEST, Array
-from mluops_cli.judging.blocks import Known, Metrics, Request, Unequal, locate, measure
+from mluops_cli.judging.comparison import Comparison, CriterionResult
 from mluops_cli.judging.divergence import JUDGED_FROM as KL_FROM
 from mluops_cli.judging.divergence import kl_divergence
+from mluops_cli.judging.measurement import DenominatorCache, Metrics, Request, measure
+from mluops_cli.judging.unequal import Unequal, locate
 from schemas.criteria import Criterion
 from schemas.dtypes import DTYPES
 
@@ -23,7 +24,7 @@ DIFF3_FLOOR: Final = {
     "float8_e4m3fn": 1e-4, "float8_e5m2": 1e-4,
 }  # fmt: skip
 _FLOATS: Final = frozenset(dtype.storage for dtype in DTYPES.values() if dtype.is_float)
-DIFF4_FROM: Final = 100  # unequal elements; the side of fewer may be chance
+DIFF4_FROM: Final = 100  # unequal elements; fewer may be on one side by chance
 
 PARTS: Final = {"real": "real", "imag": "imaginary"}
 
@@ -37,119 +38,6 @@ FORMULAS: Final[dict[str, Callable[[Metrics], Any]]] = {
 NAMES: Final = (*FORMULAS, "diff4", "diff_kl")
 
 
-@dataclass(frozen=True, slots=True)
-class CriterionResult:
-    """One criterion's figure.
-
-    value is None where it can't be computed or wasn't judged (judged says which); smallest_passing is the smallest
-    threshold that would pass, None where none would or none is needed; part is real or imag of a complex output.
-    """
-
-    name: str
-    value: float | None
-    threshold: float
-    source: str
-    passed: bool
-    smallest_passing: float | None
-    reason: str = ""
-    judged: bool = True
-    part: str = ""
-
-    @property
-    def margin(self) -> float | None:
-        """value / threshold: below 1 there is room, above 1 it fails; None where either says nothing."""
-        return self.value / self.threshold if self.value is not None and self.threshold > 0 else None
-
-    def as_record(self) -> dict[str, Any]:
-        """The result as JSON can carry it: NaN and Inf become null."""
-        record = {name: getattr(self, name) for name in self.__slots__} | {"margin": self.margin}
-        for name in ("value", "threshold", "smallest_passing", "margin"):
-            record[name] = finite_or_none(record[name])
-        return {name: value for name, value in record.items() if not (name in ("part", "reason") and value == "")}
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What comparing an output with its baseline found; counts of complex outputs count real and imaginary parts.
-
-    unequal and first_unequal are of failing outputs only: a passing one is not searched for them.
-    """
-
-    shape: tuple[int, ...]
-    output_shape: tuple[int, ...]
-    criteria: tuple[CriterionResult, ...] = ()
-    problem: str = ""  # why nothing could be compared
-    unequal: int = 0
-    first_unequal: tuple[int, ...] | None = None
-    mismatched: int = 0
-    first_mismatched: tuple[int, ...] | None = None
-    max_abs: float = 0.0
-
-    @property
-    def elements(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def judged(self) -> bool:
-        """Whether at least one criterion had something to say."""
-        return any(result.judged for result in self.criteria)
-
-    @property
-    def passed(self) -> bool:
-        """Whether the shapes agree and every criterion, at least one, passes."""
-        return not self.problem and bool(self.criteria) and all(result.passed for result in self.criteria)
-
-    @property
-    def empty(self) -> bool:
-        return not self.problem and self.elements == 0
-
-    @property
-    def reason(self) -> str:
-        """Why it fails, without the output's name; empty where it passes."""
-        if self.problem:
-            return self.problem
-        if not self.failing_criteria:
-            return "" if self.criteria else "there is no criterion to judge it by"
-        return self.failing_criteria if self.mismatched else f"{self.failing_criteria}; {self.differences}"
-
-    @property
-    def failing_criteria(self) -> str:
-        """Which criteria fail, with values and thresholds; empty where none does."""
-        failing = [result.reason for result in self.criteria if not result.passed]
-        return " and ".join(failing[:1] if self.mismatched else failing)  # NaN and Inf fail all criteria for one reason
-
-    @property
-    def differences(self) -> str:
-        """How many elements differ, where the first one is, and by how much at most."""
-        if not self.unequal:
-            return "no element differs"
-        return (
-            f"{self.unequal} of {self.elements} elements differ, the first at {list(self.first_unequal or ())}, "
-            f"by at most {self.max_abs:.6g}"
-        )
-
-    def as_record(self) -> dict[str, Any]:
-        """The comparison as JSON can carry it."""
-        record: dict[str, Any] = {
-            "shape": list(self.shape),
-            "passed": self.passed,
-            "criteria": [result.as_record() for result in self.criteria],
-            "max_abs": finite_or_none(self.max_abs),
-        }
-        if self.first_unequal is not None:
-            record |= {"unequal": self.unequal, "first_unequal": list(self.first_unequal)}
-        if self.mismatched:
-            record |= {"mismatched": self.mismatched, "first_mismatched": list(self.first_mismatched or ())}
-        if self.output_shape != self.shape:
-            record["output_shape"] = list(self.output_shape)
-        return record
-
-
-def finite_or_none(value: float | None) -> float | None:
-    """The value, or None where JSON has no number for it."""
-    return value if value is not None and math.isfinite(value) else None
-
-
 def compare(
     baseline: Array,
     output: Array,
@@ -158,13 +46,18 @@ def compare(
     *,
     loose_nan: bool = False,
     threads: int = 1,
-    known: dict[str, Known] | None = None,
+    caches: dict[str, DenominatorCache] | None = None,
 ) -> Comparison:
-    """Judges one output by its criteria (EVALUATION.md).
+    """Compare one output with its baseline by the criteria (EVALUATION.md).
 
-    dtype is the contract's name of the data type: it decides diff3's floor, and complex_half arrays are pairs of half
-    along the last axis. Shapes and dtypes must agree (two real float dtypes may differ); nothing is broadcast.
-    known, empty at first, remembers by part what depends on baseline and criteria alone, for more outputs to compare.
+    Args:
+        baseline, output: arrays of equal shapes and dtypes (two real float dtypes may differ); nothing is broadcast.
+        criteria: the criteria with their thresholds.
+        dtype: the name of the tensor's dtype. It decides diff3's floor; complex_half arrays are pairs of half along the
+            last axis.
+        loose_nan: whether all NaN and Inf count as equal to each other.
+        threads: threads that compute.
+        caches: empty at first; keeps by part what depends on baseline and criteria alone, for the next output.
     """
     shape, output_shape = baseline.shape, output.shape
     if shape != output_shape:
@@ -178,8 +71,8 @@ def compare(
     part_shape = shape[:-1] if dtype == "complex_half" else shape
     parts = []
     for part, b, m in _parts(baseline, output, dtype):
-        remembered = None if known is None else known.setdefault(part, {})
-        found, differing = measure(b, m, request, threads=threads, known=remembered)
+        cache = None if caches is None else caches.setdefault(part, {})
+        found, differing = measure(b, m, request, threads=threads, cache=cache)
         locate_here = partial(locate, b, m, differing, loose=loose_nan, threads=threads)
         sides = locate_here() if "diff4" in request.names else Unequal()
         kl = kl_divergence(b, m, threads=threads) if "diff_kl" in request.names and b.size >= KL_FROM else None
@@ -201,7 +94,7 @@ def compare(
 
 
 def metrics(baseline: Array, output: Array, names: Sequence[str], dtype: str) -> dict[str, float | None]:
-    """The value of each criterion, of complex outputs the larger of both parts; None where it can't be computed."""
+    """Return the value of each criterion, the larger of both parts where complex; None where it can't be computed."""
     found = compare(baseline, output, [Criterion(name, math.inf) for name in names], dtype)
     values: dict[str, float | None] = dict.fromkeys(names)
     for result in found.criteria:
@@ -216,11 +109,11 @@ def _comparable(expected: np.dtype[Any], got: np.dtype[Any]) -> bool:
 
 
 def _parts(baseline: Array, output: Array, dtype: str) -> list[tuple[str, Array, Array]]:
-    """The real arrays to judge: real and imaginary parts of complex ones, without a copy."""
+    """Return the real arrays to judge, without a copy: real and imaginary part of complex ones."""
     if dtype == "complex_half":
         return [(part, baseline[..., i], output[..., i]) for i, part in enumerate(("real", "imag"))]
     if baseline.dtype.kind == "c":
-        # Of a contiguous array in one dimension, so that a part is a plain strided view.
+        # A contiguous array is taken in one dimension: each part is then a plain strided view.
         b, m = (array.reshape(-1) if array.flags.c_contiguous else array for array in (baseline, output))
         return [("real", b.real, m.real), ("imag", b.imag, m.imag)]
     return [("", baseline, output)]
@@ -237,7 +130,7 @@ def _float(value: Any) -> float:
 
 
 class Measured(NamedTuple):
-    """Everything a criterion may ask for about one real array; kl is None where it is too short."""
+    """What a criterion is computed from, for one real array; kl is None where the array is too short."""
 
     part: str
     shape: tuple[int, ...]
@@ -279,7 +172,7 @@ def _judge(criterion: Criterion, measured: Measured) -> CriterionResult:
             value = _float(FORMULAS[name](metrics))
     if not math.isfinite(value):
         return result(None, f"{label} can't be computed: the differences are beyond the range of numbers")
-    # A difference may underflow, or lie where diff3_1 can't see it; still threshold 0 means equality.
+    # A difference may underflow, or diff3_1 may not see it; a threshold of 0 still means equality.
     smallest = max(value, SMALLEST) if name != "diff_kl" and metrics.max_diff else value
     if smallest <= threshold:
         return result(value, smallest=smallest)
@@ -287,11 +180,11 @@ def _judge(criterion: Criterion, measured: Measured) -> CriterionResult:
 
 
 def _judge_sides(label: str, sides: Unequal, result: Callable[..., CriterionResult]) -> CriterionResult:
-    """diff4: the larger of the shares m > b and m < b among unequal elements; all on one side fail at any threshold."""
+    """Judge diff4, the larger fraction of m > b and m < b among unequal elements; 1 fails at any threshold."""
     if sides.number < DIFF4_FROM:
         return result(None, judged=False)
-    share = max(sides.greater, sides.number - sides.greater) / sides.number
-    if share < 1:
-        return result(share)
+    fraction = max(sides.greater, sides.number - sides.greater) / sides.number
+    if fraction < 1:
+        return result(fraction)
     side = "above" if sides.greater else "below"
-    return result(share, f"{label} = 1: all {sides.number} unequal elements lie {side} the baseline")
+    return result(fraction, f"{label} = 1: all {sides.number} unequal elements lie {side} the baseline")

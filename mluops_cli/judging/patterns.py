@@ -1,4 +1,4 @@
-"""What kind of fault the wrong elements of an output look like: one recogniser per pattern, tried on a sample."""
+"""Patterns that name the likely cause of wrong elements: one recogniser per pattern, tried on a sample."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from mluops_cli.judging.arithmetic import Array
 from mluops_cli.judging.blocks import flat
 
 ENOUGH: Final = 4  # wrong elements; fewer may fit a pattern by chance
-MANY: Final = 100  # from here on one-sidedness means something
-NEARLY_ALL: Final = 0.98  # share of the sample a pattern has to explain
+MANY: Final = 100  # wrong elements; fewer may be on one side by chance
+NEARLY_ALL: Final = 0.98  # fraction of the sample that a pattern has to explain
 SHIFTS: Final = (1, -1, 2, -2, 3, -3)
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A sample of wrong elements: flat positions (ascending), values, and whether another value would be right.
+    """A sample of wrong elements.
 
-    wrong(expected, found) tells where values are out of tolerance; sentinels are the values (of parts, where complex)
-    that the buffer was filled with, None where unknown; alternatives are whole baselines of other modes by name, made
-    on demand.
+    Attributes:
+        baseline: the whole baseline.
+        at, expected, found: the flat positions of the sample, ascending, and both values there.
+        wrong: a function (expected, found) -> mask of the values that are out of tolerance.
+        sentinels: the values (of parts, where complex) that the buffer was filled with, None where unknown.
+        alternatives: whole baselines of other modes by name, computed on demand.
     """
 
     baseline: Array
@@ -37,14 +40,16 @@ class Probe:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Return the shape of the output."""
         return tuple(self.baseline.shape)
 
     @property
     def coordinates(self) -> list[Array]:
+        """Return the indices of the sample, one array per axis."""
         return [np.asarray(axis) for axis in np.unravel_index(self.at, self.shape)] if self.shape else []
 
     def explained_by(self, source: list[Array]) -> bool:
-        """Whether the output holds there what the baseline holds at these coordinates (outside ones don't count)."""
+        """Return whether the output holds what the baseline holds at these coordinates; those outside don't count."""
         inside = np.ones(len(self.at), np.bool_)
         for axis, size in zip(source, self.shape, strict=True):
             inside &= (axis >= 0) & (axis < size)
@@ -55,20 +60,20 @@ class Probe:
         return bool((~self.wrong(values, self.found[inside])).mean() >= NEARLY_ALL)
 
     def moved(self, axis: int, to: Array) -> list[Array]:
-        """The coordinates with one axis replaced."""
+        """Return the coordinates with one axis replaced."""
         return [to if i == axis else own for i, own in enumerate(self.coordinates)]
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A recognised fault: the word results carry and a sentence part for people."""
+    """A recognised pattern: its word in results and a sentence part for people."""
 
     word: str
     text: str
 
 
 def recognise(probe: Probe) -> list[Pattern]:
-    """Patterns the sample fits, the most telling first; one that says all (a fill) ends the search."""
+    """Return the patterns that the sample fits: a fill, else those of the first recogniser that finds any."""
     fills = list(_fills(probe))
     if fills or probe.found.dtype == object:
         return fills
@@ -82,8 +87,8 @@ def recognise(probe: Probe) -> list[Pattern]:
 
 def _fills(probe: Probe) -> Iterator[Pattern]:
     found, expected = probe.found, probe.expected
-    if probe.sentinels is not None and found.dtype.kind != "b":  # either bool may have been written
-        bits = f"u{probe.sentinels.itemsize}"  # an ordinary NaN isn't ours
+    if probe.sentinels is not None and found.dtype.kind != "b":  # the output may hold either bool rightly
+        bits = f"u{probe.sentinels.itemsize}"  # compared as bits: an ordinary NaN is no sentinel
         if np.isin(found.view(bits), probe.sentinels.view(bits)).all():
             yield Pattern("sentinel", "never written: the buffer still holds what it was filled with")
             return
@@ -114,7 +119,7 @@ def _rounded(probe: Probe) -> Iterator[Pattern]:
     if probe.found.dtype not in (np.float32, np.float64) or len(probe.at) < ENOUGH:
         return
     for word, dtype in (("rounded_bfloat16", np.dtype(ml_dtypes.bfloat16)), ("rounded_half", np.dtype(np.float16))):
-        with np.errstate(over="ignore"):  # what half can't hold becomes inf, and so differs
+        with np.errstate(over="ignore"):  # beyond half's range values become Inf, and differ
             held, needed = (
                 (values.astype(dtype).astype(values.dtype) == values).mean() for values in (probe.found, probe.expected)
             )
@@ -156,7 +161,7 @@ def _places(probe: Probe) -> Iterator[Pattern]:
 
 
 def _numbers(probe: Probe) -> tuple[Array, Array]:
-    """Expected and found values, where both are finite, in float64."""
+    """Return expected and found values, where both are finite, in float64."""
     expected, found = (values.astype(np.float64) for values in (probe.expected, probe.found))
     finite = np.isfinite(expected) & np.isfinite(found)
     return expected[finite], found[finite]
@@ -189,8 +194,8 @@ def _offset(probe: Probe) -> Iterator[Pattern]:
         return
     differences = found - expected
     offset = float(np.median(differences))
-    room = _precision(probe.found.dtype) * max(np.abs(expected).max(), abs(offset))
-    if np.all(np.abs(differences - offset) <= room) and abs(offset) > 2 * room:
+    tolerance = _precision(probe.found.dtype) * max(np.abs(expected).max(), abs(offset))
+    if np.all(np.abs(differences - offset) <= tolerance) and abs(offset) > 2 * tolerance:
         yield Pattern("offset", f"the baseline plus {offset:.6g}")
 
 

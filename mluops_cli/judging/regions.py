@@ -12,12 +12,12 @@ import numpy as np
 from mluops_cli.judging.arithmetic import Array
 from mluops_cli.judging.patterns import ENOUGH
 
-BY_CHANCE: Final = 1e-3  # places less likely than this are told
+BY_CHANCE: Final = 1e-3  # regions less likely than this are reported
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where all wrong elements lie: kind is index, head, tail, block or border of an axis, or beyond (flat element)."""
+    """Where all wrong elements lie: index, head, tail, block or border of an axis, or beyond an element."""
 
     kind: str
     axis: int | None
@@ -37,11 +37,12 @@ class Region:
         return f"in the {'last' if self.kind == 'tail' else 'first'} {count} of axis {self.axis}"
 
     def as_record(self) -> dict[str, Any]:
+        """Return the region as JSON data."""
         return {"kind": self.kind, "axis": self.axis, "first": self.first, "last": self.last}
 
 
 def find_regions(shape: tuple[int, ...], at: Array, wrong: int) -> list[Region]:
-    """The smallest places that hold every wrong element, where that is no chance.
+    """Return the smallest regions that hold every wrong element, where that is unlikely to be chance.
 
     at: flat positions of wrong elements, ascending, all or an even sample; wrong: how many there are.
     """
@@ -52,8 +53,8 @@ def find_regions(shape: tuple[int, ...], at: Array, wrong: int) -> list[Region]:
     for axis, length in enumerate(shape):
         places = coordinates[axis]
         first, last = int(places.min()), int(places.max())
-        if not _telling(last - first + 1, length, wrong):
-            if length > 2 and _telling(2, length, wrong) and np.isin(places, (0, length - 1)).all():
+        if not _unlikely(last - first + 1, length, wrong):
+            if length > 2 and _unlikely(2, length, wrong) and np.isin(places, (0, length - 1)).all():
                 regions.append(Region("border", axis, 0, length - 1))
             continue
         kind = "index" if first == last else "tail" if last == length - 1 else "head" if first == 0 else "block"
@@ -62,14 +63,14 @@ def find_regions(shape: tuple[int, ...], at: Array, wrong: int) -> list[Region]:
         regions += _on_border(shape, coordinates, wrong)
     lowest = int(at[0])
     power, size = 1 << max(lowest.bit_length() - 1, 0), math.prod(shape)
-    # The first wrong element may be right by chance, so a little behind the power counts too.
-    if power >= 1024 and lowest - power <= power >> 8 and _telling(size - lowest, size, wrong):
+    # The element at the power itself may be right by chance, so a start slightly behind it counts too.
+    if power >= 1024 and lowest - power <= power >> 8 and _unlikely(size - lowest, size, wrong):
         regions.append(Region("beyond", None, power, size - 1))
     return regions
 
 
 def _on_border(shape: tuple[int, ...], coordinates: Sequence[Array], wrong: int) -> list[Region]:
-    """Whether each wrong element lies on the first or last index of one of the axes that are long enough."""
+    """Return the border where each wrong element has the first or last index of an axis longer than 2."""
     axes = [axis for axis, size in enumerate(shape) if size > 2]
     border = np.zeros(len(coordinates[0]), np.bool_)
     for axis in axes:
@@ -78,6 +79,6 @@ def _on_border(shape: tuple[int, ...], coordinates: Sequence[Array], wrong: int)
     return [Region("border", None, 0, 0)] if border.all() and (1 - inner) ** wrong < BY_CHANCE else []
 
 
-def _telling(extent: int, size: int, wrong: int) -> bool:
-    """Whether so many wrong elements, strewn at random over an axis, would hardly keep within such an extent."""
+def _unlikely(extent: int, size: int, wrong: int) -> bool:
+    """Return whether so many wrong elements, at random places of an axis, are unlikely to keep within the extent."""
     return extent < size and size * (extent / size) ** wrong < BY_CHANCE

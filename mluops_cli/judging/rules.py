@@ -1,8 +1,8 @@
-"""Comparison rules of outputs that aren't compared element by element: the rulebook of a sparse convolution.
+"""The comparison rule of a rulebook, the outputs of a sparse convolution that aren't compared element by element.
 
-A rulebook is three outputs: out_indices [rows, 4], the coordinates of the active sites; indice_pairs [K, 2, L], per
-kernel offset the pairs (input row, output row); indice_num [K], how many pairs of each offset are defined. What lies
-behind them is undefined (OPERATORS.md 5).
+A rulebook has three outputs: out_indices [rows, 4], the coordinates of the active sites; indice_pairs [K, 2, L], per
+kernel offset the pairs (input row, output row); indice_num [K], how many pairs of each offset are defined. The pairs
+behind these are undefined (OPERATORS.md 5).
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ import numpy as np
 from mluops_cli.judging.arithmetic import Array
 
 OUTPUTS: Final = ("out_indices", "indice_pairs", "indice_num")
-UNUSED: Final = -1  # what strict_tail demands behind the defined pairs
-UNMATCHED: Final = -2  # an output row whose coordinates the baseline lacks
+UNUSED: Final = -1  # the value of undefined pairs that strict_tail demands
+UNMATCHED: Final = -2  # the number of an output row whose coordinates the baseline lacks
 
 
 def rulebook(
     baseline: Mapping[str, Array], output: Mapping[str, Array], *, canonical: bool = False, strict_tail: bool = False
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Both sides such that comparing them element by element (exactly) is right.
+    """Return baseline and output in a form in which comparing them element by element, exactly, is right.
 
     Undefined pairs of the output are replaced by the baseline's, unless strict_tail demands UNUSED there. canonical:
     rows of out_indices are matched by coordinate, the pairs' output rows renumbered, pairs sorted within each offset.
-    Where shapes differ the sides come back untouched: comparing them fails. The arrays given are never changed: a
-    side is copied where it has to be.
+    Where shapes differ both are returned as they are: comparing them fails. The given arrays are never changed.
     """
     expected, found = dict(baseline), dict(output)
     if any(expected[name].shape != found[name].shape for name in OUTPUTS):
@@ -54,7 +53,7 @@ def rulebook(
 
 
 def defined_pairs(indice_num: Array, length: int) -> Callable[[int, int], Array]:
-    """Tells which flat elements [start, stop) of indice_pairs [K, 2, length] are defined."""
+    """Return a function (start, stop) -> mask of the flat elements of indice_pairs [K, 2, length] that are defined."""
 
     def mask(start: int, stop: int) -> Array:
         at = np.arange(start, stop)
@@ -64,9 +63,9 @@ def defined_pairs(indice_num: Array, length: int) -> Callable[[int, int], Array]
 
 
 def _matching_rows(expected: Array, found: Array) -> Array:
-    """Per row of found the number of the expected row with the same coordinates, UNMATCHED where there is none.
+    """Return per found row the number of the expected row with the same coordinates, UNMATCHED where there is none.
 
-    Of rows found twice only one is matched, so that a duplicate can't stand in for a missing row.
+    Of rows found twice only one is matched, so that a duplicate can't replace a missing row.
     """
     numbers = np.full(len(found), UNMATCHED, np.int64)
     both = np.concatenate((expected, found)).astype(np.int64)
@@ -80,7 +79,7 @@ def _matching_rows(expected: Array, found: Array) -> Array:
 
 
 def _reordered(expected: Array, found: Array, numbers: Array) -> Array:
-    """The found rows in the expected order; rows without a match fill the gaps, in their own order."""
+    """Return the found rows in the expected order; rows without a match fill the gaps, in their own order."""
     rows = np.empty_like(found)
     matched = numbers >= 0
     gaps = np.ones(len(expected), np.bool_)
@@ -91,7 +90,7 @@ def _reordered(expected: Array, found: Array, numbers: Array) -> Array:
 
 
 def _renumbered(rows: Array, numbers: Array) -> Array:
-    """Output rows under the baseline's numbers; what is no row at all can't equal one."""
+    """Return output rows by the baseline's numbers; a number that is no row becomes UNMATCHED."""
     valid = (rows >= 0) & (rows < len(numbers))
     renumbered = np.full(len(rows), UNMATCHED, np.int64)
     renumbered[valid] = numbers[rows[valid]]
@@ -99,7 +98,7 @@ def _renumbered(rows: Array, numbers: Array) -> Array:
 
 
 def _sort_pairs(pairs: Array) -> None:
-    """Sorts pairs [2, n] by (input row, output row), in place."""
+    """Sort pairs [2, n] by (input row, output row), in place."""
     keys = (pairs[0].astype(np.int64) << 32) | (pairs[1].astype(np.int64) & 0xFFFFFFFF)
     keys.sort()
     pairs[0] = keys >> 32

@@ -1,4 +1,4 @@
-"""The ladder: what the comparisons of all outputs of one call, or its status, come to in one word and one reason."""
+"""The verdict on one call, from its status or from the comparisons of its outputs: one word and one reason."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import Any, Final
 import numpy as np
 
 from mluops_cli.judging.arithmetic import BLOCK, Array
-from mluops_cli.judging.blocks import Known, flat, take
-from mluops_cli.judging.metrics import Comparison, compare
+from mluops_cli.judging.blocks import flat, take
+from mluops_cli.judging.comparison import Comparison
+from mluops_cli.judging.measurement import DenominatorCache
+from mluops_cli.judging.metrics import compare
 from schemas.criteria import Criterion
 from schemas.status import NOT_SUPPORTED, SUCCESS
 
-CONSTANT_FROM: Final = 16  # elements; fewer may well be equal by chance
-NEARLY_ALL: Final = 0.99  # share of zeros from which a baseline says too little
+CONSTANT_FROM: Final = 16  # elements; fewer may be equal by chance
+NEARLY_ALL: Final = 0.99  # fraction of zeros from which a pass proves little
 
 
 @dataclass(frozen=True, slots=True)
 class OutputUnderTest:
     """One output of a call with what it is judged by.
 
-    natural_zeros is the share of zeros the contract calls natural.
-    shares_baseline says that the implementation returned the baseline's own memory. known is what compare remembers of
-    this baseline.
+    expected_zero_fraction is the contract's. shares_baseline: the implementation returned the baseline's own memory.
+    caches are those of compare.
     """
 
     name: str
@@ -34,25 +35,25 @@ class OutputUnderTest:
     dtype: str
     expected_zero_fraction: float = 0.0
     shares_baseline: bool = False
-    known: dict[str, Known] | None = None
+    caches: dict[str, DenominatorCache] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Status (pass fail empty mistrusted skip), a reason unless it is a plain pass, the outputs' comparisons."""
+    """Status (pass, fail, empty, mistrusted, skip), the reason unless it is a plain pass, the outputs' comparisons."""
 
     status: str
     reason: str = ""
     outputs: dict[str, Comparison] = field(default_factory=dict)
 
     def as_record(self) -> dict[str, Any]:
-        """The verdict as JSON can carry it."""
+        """Return the verdict as JSON data."""
         outputs = {name: comparison.as_record() for name, comparison in self.outputs.items()}
         return {"status": self.status, "reason": self.reason, "outputs": outputs}
 
 
 def judge_status(expected: Sequence[str], got: str) -> Verdict | None:
-    """What the operator's status comes to; None where it succeeded as expected and the outputs decide."""
+    """Return the verdict on the operator's status; None where it is SUCCESS as expected and the outputs decide."""
     if got in expected:
         return None if got == SUCCESS else Verdict("pass")
     if got == NOT_SUPPORTED and SUCCESS in expected:
@@ -63,10 +64,10 @@ def judge_status(expected: Sequence[str], got: str) -> Verdict | None:
 def judge_case(
     outputs: Sequence[OutputUnderTest], *, exempt: bool = False, loose_nan: bool = False, threads: int = 1
 ) -> Verdict:
-    """Judges every output of one call.
+    """Judge every output of one call.
 
-    exempt: the suite (boundary, zero_element) may have constant or zero baselines, since the sentinel shows that the
-    outputs were stored.
+    exempt: baselines may be constant or zero (suites boundary and zero_element); sentinels show there that the outputs
+    were stored.
     """
     if not outputs:
         return Verdict("mistrusted", "nothing was compared")
@@ -78,7 +79,7 @@ def judge_case(
             item.dtype,
             loose_nan=loose_nan,
             threads=threads,
-            known=item.known,
+            caches=item.caches,
         )
         for item in outputs
     }
@@ -92,7 +93,7 @@ def judge_case(
 
 
 def _doubt(item: OutputUnderTest, found: Comparison, exempt: bool) -> str:
-    """Why a pass of this output proves nothing, or nothing."""
+    """Return why a pass of this output proves nothing; empty where it does."""
     if found.empty:
         return ""
     if item.shares_baseline:
@@ -101,18 +102,18 @@ def _doubt(item: OutputUnderTest, found: Comparison, exempt: bool) -> str:
         return f"{item.name}: nothing was compared"
     if exempt:
         return ""
-    zeros = _share_of_zeros(item.baseline)
+    zeros = _zero_fraction(item.baseline)
     if zeros >= NEARLY_ALL and zeros > item.expected_zero_fraction:
-        share = "all" if zeros == 1 else f"{zeros:.4%}"
-        return f"{item.name}: {share} of the baseline is 0, an output left at 0 would pass or nearly so"
+        fraction = "all" if zeros == 1 else f"{zeros:.4%}"
+        return f"{item.name}: {fraction} of the baseline is 0, an output left at 0 would pass or nearly so"
     numbers = item.baseline.view(np.uint32) if item.dtype == "complex_half" else item.baseline
     if zeros < 1 and numbers.size >= CONSTANT_FROM and _constant(numbers):
         return f"{item.name}: all {numbers.size} values of the baseline are the same"
     return ""
 
 
-def _share_of_zeros(array: Array) -> float:
-    """The share of zeros; where it is below NEARLY_ALL, some share below it, found without reading on."""
+def _zero_fraction(array: Array) -> float:
+    """Return the fraction of zeros; 0 where it is below NEARLY_ALL, found without reading on."""
     elements, found = flat(array), 0
     for start in range(0, array.size, BLOCK):
         found += int(np.count_nonzero(take(elements, start)))
@@ -122,7 +123,7 @@ def _share_of_zeros(array: Array) -> float:
 
 
 def _constant(array: Array) -> bool:
-    """Whether all elements are equal bit for bit; stops at the first block that isn't."""
+    """Return whether all elements are equal bit for bit; stops at the first block that isn't."""
     elements = flat(array)
     for start in range(0, array.size, BLOCK):
         block = np.ascontiguousarray(take(elements, start))

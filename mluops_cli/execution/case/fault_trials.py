@@ -1,4 +1,4 @@
-"""Faults planted in the right outputs of one case file, judged as a run judges them."""
+"""Faults injected into the right outputs of one case file, judged as a run judges them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from generators.contracts.binding import Bound
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.case.case_run import Prepared, prepare
 from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test
-from mluops_cli.judging.blocks import Known
-from mluops_cli.judging.fault_injection.detectability import Eye
-from mluops_cli.judging.fault_injection.faults import Specimen
+from mluops_cli.judging.fault_injection.detectability import Detectability
+from mluops_cli.judging.fault_injection.faults import InjectionTarget
 from mluops_cli.judging.fault_injection.verification import Trial, try_faults
+from mluops_cli.judging.measurement import DenominatorCache
 from mluops_cli.judging.rules import defined_pairs
 from mluops_cli.judging.verdict import Verdict, judge_status
 from schemas.casefiles.reading import CaseFile
@@ -29,7 +29,7 @@ _PAIRS: Final = "indice_pairs"
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """What came of a case; alarm says why the judge fails outputs that are right, empty where it doesn't."""
+    """The trials of a case; alarm says why the judge fails outputs that are right, empty where it does not."""
 
     case: str
     op: str
@@ -38,7 +38,7 @@ class Tested:
 
 
 def selftest_case(file: CaseFile, threads: int = 1) -> Tested:
-    """Plant every fault in every output of the case; InputError where the file makes no sense.
+    """Inject every fault into every output of the case; InputError where the file makes no sense.
 
     Takes the memory of a run: the file's arrays and one buffer per output.
     """
@@ -50,11 +50,11 @@ def selftest_case(file: CaseFile, threads: int = 1) -> Tested:
         if name in prepared.baseline:
             np.copyto(buffer.array, prepared.baseline[name])
 
-    known: dict[str, dict[str, Known]] = {name: {} for name in prepared.baseline}
+    caches: dict[str, dict[str, DenominatorCache]] = {name: {} for name in prepared.baseline}
 
     def verdict(output: str = "") -> Verdict:
         judged = outputs_under_test(bound, prepared.baseline, prepared.outputs, options)
-        judged = [replace(item, known=known[item.name]) for item in judged]
+        judged = [replace(item, caches=caches[item.name]) for item in judged]
         if output and not has_undefined_parts(bound):
             judged = [item for item in judged if item.name == output]
         return judge(bound, judged, options, threads=threads)
@@ -65,11 +65,11 @@ def selftest_case(file: CaseFile, threads: int = 1) -> Tested:
             threads = 1
         right = verdict()
         alarm = right.reason if right.status == "fail" else ""
-        trials += try_faults(dict(_specimens(prepared)), verdict)
+        trials += try_faults(dict(_targets(prepared)), verdict)
     return Tested(bound.id, bound.op, tuple(trials), alarm)
 
 
-def _specimens(prepared: Prepared) -> Iterator[tuple[str, tuple[Specimen, Eye]]]:
+def _targets(prepared: Prepared) -> Iterator[tuple[str, tuple[InjectionTarget, Detectability]]]:
     for name, baseline in prepared.baseline.items():
         size = baseline.size
         if not size:
@@ -83,8 +83,9 @@ def _specimens(prepared: Prepared) -> Iterator[tuple[str, tuple[Specimen, Eye]]]
             places, counts = _defined_places(number, baseline.shape[-1]), defined_pairs(number, baseline.shape[-1])
         buffer = prepared.outputs[name]
         exact = all(criterion.threshold == 0 for criterion in criteria)
-        specimen = Specimen(baseline, buffer.array, buffer.sentinels, exact, *places)
-        yield name, (specimen, Eye(baseline, criteria, prepared.bound.outputs[name].dtype.name, counts))
+        target = InjectionTarget(baseline, buffer.array, buffer.sentinels, exact, *places)
+        dtype = prepared.bound.outputs[name].dtype.name
+        yield name, (target, Detectability(baseline, criteria, dtype, counts))
 
 
 def _defined_places(number: Any, length: int) -> tuple[int, int, int]:

@@ -1,1 +1,1 @@
-"""Faults injected into right outputs, to see the judge detect them."""
+"""Faults injected into right outputs, to verify that the judge detects them."""

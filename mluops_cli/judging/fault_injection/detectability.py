@@ -1,6 +1,6 @@
-"""Which planted faults the criteria have to see: from EVALUATION.md's formulas, sharing no code with the judge.
+"""Which injected faults the criteria have to detect, by the formulas of EVALUATION.md, without code of the judge.
 
-Only what was touched is looked at, and only until a criterion must fail: sums and maxima never shrink.
+Only the changed elements are read, and only until a criterion must fail: sums and maxima never shrink.
 """
 
 from __future__ import annotations
@@ -19,61 +19,61 @@ Array = np.ndarray[Any, Any]
 Ranges = Sequence[tuple[int, int]]  # of flat elements, C order
 
 CHUNK: Final = 1 << 16  # elements
-MARGIN: Final = 1 + 1e-9  # a figure this close to its threshold may fall on either side of it
+MARGIN: Final = 1 + 1e-9  # a metric this close to its threshold may fall on either side of it
 _LOW: Final = ("half", "bfloat16", "complex_half", "float8_e4m3fn", "float8_e5m2")
 _SINGLE: Final = ("float", "complex_float", "complex64")
 
 
-class Sight(NamedTuple):
-    """Whether a fault changed a value that counts, whether a criterion has to fail for it, and why (not)."""
+class Expectation(NamedTuple):
+    """What is expected of the judge: whether a defined value changed, whether a criterion must fail, why or why not."""
 
     changed: bool
-    must: bool
-    why: str
+    must_fail: bool
+    reason: str
 
 
 @dataclass(frozen=True)
-class Eye:
-    """Looks at an output that equals its baseline but where it was touched.
+class Detectability:
+    """The criteria of an output that equals its baseline but for the elements that a fault changed.
 
-    counts(start, stop) masks the flat elements that the contract defines; None: all of them.
+    defined(start, stop) masks the flat elements that the contract defines; None: all of them.
     """
 
     baseline: Array
     criteria: Sequence[Criterion]
     dtype: str
-    counts: Callable[[int, int], Array] | None = None
+    defined: Callable[[int, int], Array] | None = None
 
-    def look(self, output: Array, touched: Ranges) -> Sight:
-        """What the criteria can see of the touched elements; all ranges apart."""
+    def expect(self, output: Array, touched: Ranges) -> Expectation:
+        """Return what the criteria can detect in the touched elements; the ranges must not overlap."""
         sums = [_Sums() for _ in range(self._parts)]
         changed = False
         for start, stop in _chunks(touched, self._unit):
             b, m = self._chunk(self.baseline, start, stop), self._chunk(output, start, stop)
             differs = ~((b == m) | (np.isnan(b) & np.isnan(m)))
-            if self.counts is not None:
-                differs &= self.counts(start, stop).reshape(-1, 1)
+            if self.defined is not None:
+                differs &= self.defined(start, stop).reshape(-1, 1)
             if not differs.any():
                 continue
             changed = True
             for part, found in enumerate(sums):
                 found.add(b[:, part][differs[:, part]], m[:, part][differs[:, part]], self._floor)
             if reason := self._must_fail(sums, whole=False):
-                return Sight(True, True, reason)
+                return Expectation(True, True, reason)
         if not changed:
-            return Sight(False, False, "changes no value that counts")
+            return Expectation(False, False, "changes no value that counts")
         if reason := self._must_fail(sums, whole=True) or self._divergence(output):
-            return Sight(True, True, reason)
-        return Sight(True, False, ", ".join(self._below(sums)))
+            return Expectation(True, True, reason)
+        return Expectation(True, False, ", ".join(self._below(sums)))
 
     @cached_property
     def _parts(self) -> int:
-        """2 for complex outputs: each part is judged for itself."""
+        """Return 2 for complex outputs, whose parts are judged apart, else 1."""
         return 2 if self.baseline.dtype.kind == "c" or self.dtype == "complex_half" else 1
 
     @property
     def _unit(self) -> int:
-        """Array elements that belong together: halves of a complex number."""
+        """Return how many array elements make one number: 2 halves of a complex_half, else 1."""
         return 2 if self.dtype == "complex_half" else 1
 
     @cached_property
@@ -86,7 +86,7 @@ class Eye:
         return 1e-4 if self.dtype in _LOW else 1e-6 if self.dtype in _SINGLE else 0.0
 
     def _chunk(self, array: Array, start: int, stop: int) -> Array:
-        """Flat elements in the wide type, a column per part."""
+        """Return flat elements in the wide dtype, a column per part."""
         values = np.asarray(array.reshape(-1)[start:stop] if array.flags.c_contiguous else array.flat[start:stop])
         if values.dtype == np.bool_:
             values = values.view(np.uint8)
@@ -96,7 +96,7 @@ class Eye:
 
     @cached_property
     def _sizes(self) -> list[tuple[Any, Any]]:
-        """Per part the sums of abs(b) and of b^2 over all finite elements."""
+        """Return per part the sums of abs(b) and of b^2 over all finite elements."""
         sums = np.zeros((self._parts, 2), self._wide)
         for start, stop in _chunks([(0, self.baseline.size)], self._unit):
             b = self._chunk(self.baseline, start, stop)
@@ -105,8 +105,8 @@ class Eye:
             sums[:, 1] += (b * b).sum(axis=0)
         return [(part[0], part[1]) for part in sums]
 
-    def _figure(self, name: str, part: int, sums: _Sums) -> float:
-        """A criterion's value, or what it has come to so far."""
+    def _metric(self, name: str, part: int, sums: _Sums) -> float:
+        """Return a criterion's value, as far as the sums go."""
         if name == "diff1":
             return float(sums.absolute / (self._sizes[part][0] + 1e-9))
         if name == "diff2":
@@ -114,7 +114,7 @@ class Eye:
         return {"diff3": sums.ratio, "diff3_1": sums.ratio_nonzero, "diff3_2": sums.largest}.get(name, 0.0)
 
     def _must_fail(self, sums: Sequence[_Sums], whole: bool) -> str:
-        """Which criterion must fail and why, or nothing; whole: everything that was touched is in the sums."""
+        """Return which criterion must fail and why, or nothing; whole: the sums hold every touched element."""
         for part, found in enumerate(sums):
             if found.kinds:
                 return "NaN or Inf disagree"
@@ -126,7 +126,7 @@ class Eye:
                 elif name != "diff_kl" and found.number:
                     if threshold == 0:
                         return f"{name} > 0"
-                    value = self._figure(name, part, found)
+                    value = self._metric(name, part, found)
                     if value > threshold * MARGIN:
                         return f"{name} {'=' if whole else '>='} {value:.3g} > {threshold:g}"
         return ""
@@ -139,11 +139,11 @@ class Eye:
                 elif criterion.name == "diff_kl":
                     yield f"diff_kl <= {criterion.threshold:g}"
                 else:
-                    value = self._figure(criterion.name, part, found)
+                    value = self._metric(criterion.name, part, found)
                     yield f"{criterion.name} = {value:.3g} <= {criterion.threshold:g}"
 
     def _divergence(self, output: Array) -> str:
-        """The same for diff_kl, which needs every element of both sides."""
+        """Return the same for diff_kl, which needs every element of both sides."""
         threshold = min((each.threshold for each in self.criteria if each.name == "diff_kl"), default=math.inf)
         if threshold == math.inf or self.baseline.size // self._parts < 1000:
             return ""
@@ -160,7 +160,7 @@ class Eye:
 
 @dataclass(slots=True)
 class _Sums:
-    """What the unequal elements of one part come to."""
+    """The sums and maxima of the unequal elements of one part."""
 
     number: int = 0
     greater: int = 0
@@ -172,7 +172,7 @@ class _Sums:
     ratio_nonzero: float = 0.0
 
     def add(self, b: Array, m: Array, floor: float) -> None:
-        """Take in elements that are unequal."""
+        """Add elements that are unequal."""
         finite = np.isfinite(b) & np.isfinite(m)
         self.kinds += int(np.count_nonzero(~finite))
         b, m = b[finite], m[finite]
@@ -193,7 +193,7 @@ class _Sums:
 
 
 def _chunks(ranges: Iterable[tuple[int, int]], unit: int) -> Iterator[tuple[int, int]]:
-    """The ranges in pieces of whole units."""
+    """Yield the ranges in pieces of whole units."""
     for start, stop in ranges:
         for at in range(start - start % unit, stop, CHUNK):
             yield at, min(at + CHUNK, stop + -stop % unit)

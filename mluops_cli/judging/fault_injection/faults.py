@@ -1,4 +1,4 @@
-"""Faults planted in a right output, in place: what implementations get wrong, one function each."""
+"""Faults to inject into a right output, in place: errors that implementations make, one function each."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ import numpy as np
 from mluops_cli.judging.fault_injection.detectability import CHUNK, Array, Ranges
 
 TILE: Final = 4096  # elements; of small outputs a quarter
-_ROWS: Final = 64  # rows looked at for one that differs from the first
+_ROWS: Final = 64  # rows that are tried for one that differs from the first
 
 
-class NotPlanted(Exception):  # noqa: N818  an answer, not an error
-    """Why this fault can't be in this output."""
+class NotInjectable(Exception):  # noqa: N818 - an answer, not an error
+    """The reason why this fault can't be injected into this output."""
 
 
 @dataclass(frozen=True)
-class Specimen:
-    """An output and its baseline, equal to begin with, of one shape and dtype.
+class InjectionTarget:
+    """An output and its baseline, equal at first, of one shape and dtype.
 
-    sentinels are the values (of parts, where complex) that the output was filled with, None where each element held its
-    own; exact: the smallest difference counts. first, middle and last are flat elements that the contract defines.
+    Attributes:
+        sentinels: the values (of parts, where complex) that the output was filled with, None where there are too many.
+        exact: whether every threshold is 0, so that the smallest difference counts.
+        first, middle, last: flat elements that the contract defines.
     """
 
     baseline: Array
@@ -37,30 +39,31 @@ class Specimen:
 
     @property
     def size(self) -> int:
+        """Return the number of elements."""
         return int(self.baseline.size)
 
     @property
     def tile(self) -> tuple[int, int]:
-        """The last elements that are defined."""
+        """Return the range of the last defined elements, up to TILE of them."""
         return self.last + 1 - min(TILE, math.ceil((self.last + 1) / 4)), self.last + 1
 
     def get(self, start: int, stop: int) -> Array:
-        """Flat elements of the baseline."""
+        """Return flat elements of the baseline."""
         return np.asarray(_flat(self.baseline)[start:stop])
 
     def put(self, start: int, stop: int, values: Any) -> tuple[int, int]:
-        """Write flat elements of the output; returns the range."""
+        """Write flat elements of the output and return their range."""
         _flat(self.output)[start:stop] = values
         return start, stop
 
     def undo(self, touched: Ranges) -> None:
-        """Make touched elements right again."""
+        """Set the elements of these ranges to the baseline again."""
         for start, stop in touched:
             self.put(start, stop, _flat(self.baseline)[start:stop])
 
     @property
     def kind(self) -> str:
-        """NumPy's letter; f for bfloat16 and its like too."""
+        """Return NumPy's letter of the dtype's kind; f for bfloat16 and float8 too."""
         kind = self.baseline.dtype.kind
         return "f" if kind == "V" else kind
 
@@ -69,13 +72,13 @@ def _flat(array: Array) -> Any:
     return array.reshape(-1) if array.flags.c_contiguous else array.flat
 
 
-Fault = Callable[[Specimen], Ranges]
+Injection = Callable[[InjectionTarget], Ranges]
 
 
-def _element(at: Callable[[Specimen], int]) -> Fault:
-    """One element holds another value: on the far side of zero, as large as its neighbours are."""
+def _element(at: Callable[[InjectionTarget], int]) -> Injection:
+    """Return the fault that one element has the other sign and the magnitude of its neighbours."""
 
-    def plant(it: Specimen) -> Ranges:
+    def inject(it: InjectionTarget) -> Ranges:
         place = at(it)
         value = it.get(place, place + 1)[0]
         if it.kind == "b":
@@ -87,14 +90,14 @@ def _element(at: Callable[[Specimen], int]) -> Fault:
         typical = typical if np.isfinite(typical) else 1.0
         return [it.put(place, place + 1, _cast(-typical if old[0].real >= 0 else typical, value.dtype))]
 
-    return plant
+    return inject
 
 
-def _tile_zeroed(it: Specimen) -> Ranges:
+def _tile_zeroed(it: InjectionTarget) -> Ranges:
     return [it.put(*it.tile, 0)]
 
 
-def _stale(it: Specimen) -> Ranges:
+def _stale(it: InjectionTarget) -> Ranges:
     start, stop = it.tile
     values = it.get(start, stop)
     if it.sentinels is not None:
@@ -104,7 +107,7 @@ def _stale(it: Specimen) -> Ranges:
     return [it.put(start, stop, flipped)]
 
 
-def _rows_swapped(it: Specimen) -> Ranges:
+def _rows_swapped(it: InjectionTarget) -> Ranges:
     length = it.baseline.shape[-1] if it.baseline.ndim > 1 else 1
     rows = it.size // length
     first = it.get(0, length)
@@ -112,19 +115,19 @@ def _rows_swapped(it: Specimen) -> Ranges:
         other = it.get(row * length, (row + 1) * length)
         if not np.array_equal(first, other):
             return [it.put(0, length, other), it.put(row * length, (row + 1) * length, first)]
-    raise NotPlanted("the rows are alike" if rows > 1 else "has one row")
+    raise NotInjectable("the rows are alike" if rows > 1 else "has one row")
 
 
-def _shifted(it: Specimen) -> Ranges:
+def _shifted(it: InjectionTarget) -> Ranges:
     flat = _flat(it.baseline)
     it.put(1, it.size, flat[: it.size - 1])
     it.put(0, 1, flat[it.size - 1 : it.size])
     return [(0, it.size)]
 
 
-def _scaled(it: Specimen) -> Ranges:
+def _scaled(it: InjectionTarget) -> Ranges:
     if it.kind == "b":
-        raise NotPlanted("bool has no scale")
+        raise NotInjectable("bool has no scale")
     with np.errstate(all="ignore"):
         for start in range(0, it.size, CHUNK):
             values = it.get(start, start + CHUNK)
@@ -135,10 +138,10 @@ def _scaled(it: Specimen) -> Ranges:
     return [(0, it.size)]
 
 
-def _transposed(it: Specimen) -> Ranges:
+def _transposed(it: InjectionTarget) -> Ranges:
     axes = [size for size in it.baseline.shape if size > 1]
     if len(axes) < 2:
-        raise NotPlanted("has one axis")
+        raise NotInjectable("has one axis")
     first, second, *rest = axes
     inner = math.prod(rest)
     swapped = it.baseline.reshape(first, second, inner).swapaxes(0, 1)
@@ -149,47 +152,47 @@ def _transposed(it: Specimen) -> Ranges:
     return [(0, it.size)]
 
 
-def _one_ulp(it: Specimen) -> Ranges:
+def _one_ulp(it: InjectionTarget) -> Ranges:
     if it.kind not in "fc":
-        raise NotPlanted("holds no floats")
+        raise NotInjectable("holds no floats")
     if not it.exact:
-        raise NotPlanted("is judged with a tolerance")
+        raise NotInjectable("is judged with a tolerance")
     place = _search(it, lambda values: np.isfinite(values) & (values != 0))
     if place is None:
-        raise NotPlanted("has no number but 0")
+        raise NotInjectable("has no number but 0")
     value = it.get(place, place + 1).copy()
     parts = value.view(value.real.dtype) if it.kind == "c" else value
     parts.view(f"i{parts.dtype.itemsize}")[0] += 1
     return [it.put(place, place + 1, value)]
 
 
-def _nan_for_number(it: Specimen) -> Ranges:
+def _nan_for_number(it: InjectionTarget) -> Ranges:
     if it.kind not in "fc":
-        raise NotPlanted("holds no floats")
+        raise NotInjectable("holds no floats")
     place = _search(it, np.isfinite)
     if place is None:
-        raise NotPlanted("has no finite number")
+        raise NotInjectable("has no finite number")
     return [it.put(place, place + 1, _cast(np.nan, it.baseline.dtype))]
 
 
-def _number_for_nan(it: Specimen) -> Ranges:
+def _number_for_nan(it: InjectionTarget) -> Ranges:
     if it.kind not in "fc":
-        raise NotPlanted("holds no floats")
+        raise NotInjectable("holds no floats")
     place = _search(it, lambda values: ~np.isfinite(values))
     if place is None:
-        raise NotPlanted("has neither NaN nor Inf")
+        raise NotInjectable("has neither NaN nor Inf")
     return [it.put(place, place + 1, 0)]
 
 
-def _off_by_one(it: Specimen) -> Ranges:
+def _off_by_one(it: InjectionTarget) -> Ranges:
     if it.kind not in "iu":
-        raise NotPlanted("holds no integers")
+        raise NotInjectable("holds no integers")
     value = it.get(it.last, it.last + 1)
     one = value.dtype.type(1)
     return [it.put(it.last, it.last + 1, value - one if value[0] == np.iinfo(value.dtype).max else value + one)]
 
 
-FAULTS: Final[dict[str, Fault]] = {
+INJECTED_FAULTS: Final[dict[str, Injection]] = {
     "first element": _element(lambda it: it.first),
     "middle element": _element(lambda it: it.middle),
     "last element": _element(lambda it: it.last),
@@ -206,8 +209,8 @@ FAULTS: Final[dict[str, Fault]] = {
 }
 
 
-def _search(it: Specimen, wanted: Callable[[Array], Array]) -> int | None:
-    """A flat element that is wanted, near the middle if there is one."""
+def _search(it: InjectionTarget, wanted: Callable[[Array], Array]) -> int | None:
+    """Return a flat element that is wanted, the first one from the middle on if there is one."""
     for start, stop in _from_the_middle(it.middle, it.size):
         found = wanted(_wide(it.get(start, stop)))
         if found.any():

@@ -1,4 +1,4 @@
-"""Is the judge to be trusted: faults are planted in right outputs, and it has to fail each that can be seen."""
+"""Verification of the judge: faults are injected into right outputs, and it must fail each that is detectable."""
 
 from __future__ import annotations
 
@@ -7,57 +7,61 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mluops_cli.judging.fault_injection.detectability import Eye
-from mluops_cli.judging.fault_injection.faults import FAULTS, NotPlanted, Specimen
+from mluops_cli.judging.fault_injection.detectability import Detectability
+from mluops_cli.judging.fault_injection.faults import INJECTED_FAULTS, InjectionTarget, NotInjectable
 from mluops_cli.judging.verdict import Verdict
 
-Judge = Callable[[str], Verdict]  # of the output with that name as it stands, and of others if it has to
+Judge = Callable[[str], Verdict]  # name of an output -> the verdict on that output as it is, and on others it needs
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of one fault in one output.
+    """The result of one fault in one output.
 
-    must: a criterion has to fail for it. why: the criterion that must see it, or why it can't be planted or seen.
+    Attributes:
+        injected: whether the fault changed a defined value of the output.
+        must_fail: whether a criterion has to fail for it.
+        caught: whether the judge failed the output.
+        reason: the criterion that must detect it, or why it can't be injected or detected.
     """
 
     output: str
     fault: str
-    planted: bool
-    must: bool
+    injected: bool
+    must_fail: bool
     caught: bool
-    why: str
+    reason: str
 
     @property
     def word(self) -> str:
-        """caught, missed, unseen (by any criterion) or not planted."""
-        if not self.planted:
+        """Return caught, missed, unseen (by every criterion) or not planted."""
+        if not self.injected:
             return "not planted"
-        return "caught" if self.caught else "missed" if self.must else "unseen"
+        return "caught" if self.caught else "missed" if self.must_fail else "unseen"
 
     @property
     def missed(self) -> bool:
-        """Whether the judge let it through although a criterion has to see it."""
-        return self.must and not self.caught
+        """Return whether the judge passed it although a criterion must fail for it."""
+        return self.must_fail and not self.caught
 
 
-def try_faults(specimens: Mapping[str, tuple[Specimen, Eye]], judge: Judge) -> Iterator[Trial]:
-    """Plant every fault in every output in turn, judge, and undo it; nothing but the touched elements is copied.
+def try_faults(targets: Mapping[str, tuple[InjectionTarget, Detectability]], judge: Judge) -> Iterator[Trial]:
+    """Inject every fault into every output in turn, judge, and undo it; only the touched elements are copied.
 
     A fault counts as caught where the output that holds it fails.
     """
-    for output, (specimen, eye) in specimens.items():
-        for fault, plant in FAULTS.items():
+    for output, (target, detectability) in targets.items():
+        for fault, inject in INJECTED_FAULTS.items():
             try:
-                touched = plant(specimen)
-            except NotPlanted as reason:
+                touched = inject(target)
+            except NotInjectable as reason:
                 yield Trial(output, fault, False, False, False, str(reason))
                 continue
             with np.errstate(all="ignore"):
-                sight = eye.look(specimen.output, touched)
-            caught = sight.changed and _fails(judge(output), output)
-            specimen.undo(touched)
-            yield Trial(output, fault, sight.changed, sight.must, caught, sight.why)
+                expected = detectability.expect(target.output, touched)
+            caught = expected.changed and _fails(judge(output), output)
+            target.undo(touched)
+            yield Trial(output, fault, expected.changed, expected.must_fail, caught, expected.reason)
 
 
 def _fails(verdict: Verdict, output: str) -> bool:

@@ -1,10 +1,13 @@
-"""The criteria of EVALUATION.md written naively, and short ways to ask the judge for its figures."""
+"""The criteria of EVALUATION.md written naively, and short ways to get the judge's values."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
+from mluops_cli.judging.arithmetic import Array
 from mluops_cli.judging.metrics import compare
 from schemas.criteria import Criterion
 
@@ -12,18 +15,20 @@ SUMS = ("diff1", "diff2", "diff3", "diff3_1", "diff3_2")
 FLOORS = {"float": 1e-6, "half": 1e-4, "bfloat16": 1e-4, "float8_e4m3fn": 1e-4, "float8_e5m2": 1e-4}
 
 
-def criteria(*names, threshold=1e300):
+def criteria(*names: str, threshold: float = 1e300) -> list[Criterion]:
     return [Criterion(name, threshold, "test") for name in names]
 
 
-def values(baseline, output, names=SUMS, dtype="float", **options):
+def values(
+    baseline: Array, output: Array, names: Sequence[str] = SUMS, dtype: str = "float", **options: Any
+) -> dict[tuple[str, str], float | None]:
     return {
         (result.name, result.part): result.value
         for result in compare(baseline, output, criteria(*names), dtype, **options).criteria
     }
 
 
-def naive(baseline, output, floor):
+def naive(baseline: Sequence[float], output: Sequence[float], floor: float) -> dict[str, float]:
     """EVALUATION.md's table in exact fractions, element by element; for finite values."""
     b = [Fraction(x) for x in baseline]
     m = [Fraction(x) for x in output]
@@ -39,7 +44,7 @@ def naive(baseline, output, floor):
     }
 
 
-def exact(array):
+def exact(array: Array) -> list[Any]:
     """Python numbers equal to the array's."""
     if array.dtype.kind in "iub":
         return [int(x) for x in array.ravel()]

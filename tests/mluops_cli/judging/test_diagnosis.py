@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from mluops_cli.judging.arithmetic import BLOCK
-from mluops_cli.judging.diagnosis import diagnose
+from mluops_cli.judging.arithmetic import BLOCK, Array
+from mluops_cli.judging.diagnosis import Diagnosis, diagnose
 from schemas.criteria import Criterion
 
 EXACT = (Criterion("diff3", 0, "contract"),)
 ROUGH = (Criterion("diff1", 3e-3, "contract"), Criterion("diff2", 3e-3, "contract"))
 
 
-def data(*shape, dtype="f4"):
+def data(*shape: int, dtype: str = "f4") -> Array:
     return np.random.default_rng(1).standard_normal(shape).astype(dtype)
 
 
-def found(b, m, criteria=EXACT, **options):
+def found(b: Array, m: Array, criteria: Sequence[Criterion] = EXACT, **options: Any) -> Diagnosis:
     diagnosis = diagnose(b, m, criteria, **options)
+    assert diagnosis is not None
     json.dumps(diagnosis.as_record(), allow_nan=False)
     assert diagnosis.words()
     return diagnosis
 
 
-def words(diagnosis):
+def words(diagnosis: Diagnosis) -> list[str]:
     return [pattern.word for pattern in diagnosis.patterns]
 
 
-def regions(diagnosis):
+def regions(diagnosis: Diagnosis) -> list[tuple[str, int | None, int, int]]:
     return [(region.kind, region.axis, region.first, region.last) for region in diagnosis.regions]
 
 
-def planted(fault, b):
+def planted(fault: str, b: Array) -> Any:
     """(output, pattern word, regions, coordinates of the first wrong element)"""
     m = b.copy()
     if fault == "all zero":
@@ -86,20 +89,20 @@ FAULTS = (
 )  # fmt: skip
 
 
-def test_the_words_begin_with_the_count():
+def test_the_words_begin_with_the_count() -> None:
     diagnosis = found(np.arange(1, 11, dtype="f4"), np.zeros(10, "f4"))
     assert diagnosis.words().startswith("10 of 10 elements wrong (1); zeros instead of values; first [0]: 0.0 instead")
     assert diagnosis.as_record()["words"] == diagnosis.words()
 
 
-def test_a_bool_says_nothing_of_having_been_written():
+def test_a_bool_says_nothing_of_having_been_written() -> None:
     """Whatever a bool buffer is filled with, a kernel may have written it."""
     diagnosis = found(np.array([False] * 6), np.array([True] * 6), sentinels=np.array([True]))
     assert words(diagnosis) == ["no_zero_fill"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_planted_faults_are_named(fault):
+def test_planted_faults_are_named(fault: str) -> None:
     b = data(4, 40, 64)
     m, word, places, first = planted(fault, b)
     diagnosis = found(b, m, sentinels=np.array([-777, 5], b.dtype))
@@ -110,14 +113,14 @@ def test_planted_faults_are_named(fault):
     assert sum(diagnosis.density) == pytest.approx(diagnosis.wrong, abs=16)
 
 
-def test_transposed_of_unequal_axes_and_shift_words():
+def test_transposed_of_unequal_axes_and_shift_words() -> None:
     b = data(3, 10, 17)
     m = np.ascontiguousarray(b.swapaxes(1, 2)).reshape(b.shape)
     assert found(b, m).patterns[0].text == "axes 1 and 2 are swapped"
     assert found(b, np.roll(b, -2, axis=2)).patterns[0].text == "the baseline shifted by -2 along axis 2"
 
 
-def test_missing_zero_fill_and_index_off_by_one():
+def test_missing_zero_fill_and_index_off_by_one() -> None:
     b = data(8, 100)
     b[:, 50:] = 0
     m = b.copy()
@@ -128,18 +131,18 @@ def test_missing_zero_fill_and_index_off_by_one():
     assert (words(off), off.patterns[0].text) == (["offset"], "the baseline plus 1")
 
 
-def test_other_mode_is_made_only_when_tried():
+def test_other_mode_is_made_only_when_tried() -> None:
     b, other = data(50, 50), data(50, 51)[:, 1:]
     diagnosis = found(b, other, alternatives={"psa_type distribute": lambda: other})
     assert diagnosis.patterns[0].text == "the result of psa_type distribute"
 
-    def never():
+    def never() -> None:
         raise AssertionError
 
     assert words(found(b, np.zeros_like(b), alternatives={"x": never})) == ["zero"]
 
 
-def test_beyond_a_power_of_two():
+def test_beyond_a_power_of_two() -> None:
     b = data(1 << 13, 20)
     m = b.copy()
     m.reshape(-1)[1 << 17 :] += 1
@@ -147,7 +150,7 @@ def test_beyond_a_power_of_two():
     assert "beyond element 2^17" in found(b, m).words()
 
 
-def test_first_and_worst_elements_with_values_and_ulp():
+def test_first_and_worst_elements_with_values_and_ulp() -> None:
     b = np.ones((3, BLOCK), np.float32)
     m = b.copy()
     m[0, 7] = np.nextafter(np.float32(1), np.float32(2))
@@ -171,13 +174,13 @@ def test_first_and_worst_elements_with_values_and_ulp():
         (np.bool_(0), np.bool_(1), None),
     ],
 )  # fmt: skip
-def test_ulp_distance(b, m, ulp):
+def test_ulp_distance(b: Array, m: Array, ulp: Any) -> None:
     diagnosis = found(np.asarray([b]), np.asarray([m]))
     assert diagnosis.first[0].ulp == ulp
     assert diagnosis.regions == ()
 
 
-def test_within_tolerance_is_not_wrong():
+def test_within_tolerance_is_not_wrong() -> None:
     b = data(100, 100)
     m = b * np.float32(1.0001)
     m[40, 50:54] += 1
@@ -187,7 +190,7 @@ def test_within_tolerance_is_not_wrong():
     assert found(b, b * np.float32(1.0001), ROUGH).wrong == np.count_nonzero(b != b * np.float32(1.0001))
 
 
-def test_small_values_next_to_large_ones_have_room():
+def test_small_values_next_to_large_ones_have_room() -> None:
     b = np.full(1000, 10, np.float32)
     b[::2] = 1e-6
     m = b.copy()
@@ -198,7 +201,7 @@ def test_small_values_next_to_large_ones_have_room():
 
 @pytest.mark.parametrize("criteria", [EXACT, ROUGH])
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
-def test_values_that_agree_without_being_finite_are_not_wrong(criteria, special):
+def test_values_that_agree_without_being_finite_are_not_wrong(criteria: Any, special: Any) -> None:
     b = data(100)
     b[10:20] = special
     m = b.copy()
@@ -208,14 +211,14 @@ def test_values_that_agree_without_being_finite_are_not_wrong(criteria, special)
     assert diagnosis.wrong == 3
 
 
-def test_nothing_to_say():
+def test_nothing_to_say() -> None:
     b = data(4)
     assert diagnose(b, b.copy(), EXACT) is None
     assert diagnose(b, b[:2], EXACT) is None
     assert diagnose(b[:0], b[:0], EXACT) is None
 
 
-def test_a_single_wrong_element_gets_no_pattern_by_chance():
+def test_a_single_wrong_element_gets_no_pattern_by_chance() -> None:
     b = data(10, 10)
     m = b.copy()
     m[4, 4] = b[4, 5]
@@ -223,13 +226,13 @@ def test_a_single_wrong_element_gets_no_pattern_by_chance():
     assert (words(diagnosis), diagnosis.regions) == ([], ())
 
 
-def test_random_values_get_no_pattern_or_region():
+def test_random_values_get_no_pattern_or_region() -> None:
     b, m = data(2, 50, 50, 3), np.random.default_rng(9).standard_normal((2, 50, 50, 3)).astype("f4")
     diagnosis = found(b, m)
     assert (words(diagnosis), diagnosis.regions) == ([], ())
 
 
-def test_histogram_counts_relative_errors_per_decade():
+def test_histogram_counts_relative_errors_per_decade() -> None:
     b = np.full(30, 2, np.float64)
     m = b.copy()
     m[:10] += 3e-4
@@ -238,7 +241,7 @@ def test_histogram_counts_relative_errors_per_decade():
 
 
 @pytest.mark.parametrize("dtype", ["f2", "i1", "u8", "c8", "?", ml_dtypes.bfloat16])
-def test_every_dtype_and_strided_outputs(dtype):
+def test_every_dtype_and_strided_outputs(dtype: str) -> None:
     b = (np.random.default_rng(0).standard_normal((40, 30)) * 5).astype(dtype)
     m = np.asfortranarray(b)
     m[39, 29] = 1 if b[39, 29] == 0 else 0
@@ -246,7 +249,7 @@ def test_every_dtype_and_strided_outputs(dtype):
     assert (diagnosis.wrong, diagnosis.first[0].at) == (1, (39, 29))
 
 
-def test_data_that_fit_half_anyway_are_not_called_rounded():
+def test_data_that_fit_half_anyway_are_not_called_rounded() -> None:
     rng = np.random.default_rng(4)
     b, m = (rng.integers(1, 100, (30, 40)).astype(np.float32) for _ in range(2))
     assert words(found(b, m)) == []

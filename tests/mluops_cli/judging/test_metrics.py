@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mluops_cli.judging.arithmetic import BLOCK
+from mluops_cli.judging.measurement import DenominatorCache
 from mluops_cli.judging.metrics import NAMES, compare
 from schemas.dtypes import DTYPES
 from tests.mluops_cli.judging.naive import FLOORS, SUMS, criteria, exact, naive, values
@@ -17,7 +19,7 @@ from tests.mluops_cli.judging.naive import FLOORS, SUMS, criteria, exact, naive,
 REAL = [name for name, dtype in DTYPES.items() if dtype.storage is not None and dtype.kind != "complex"]
 
 
-def draw(name, size, rng):
+def draw(name: str, size: int, rng: Any) -> Any:
     """A baseline and an output of that dtype with zeros, equal and unequal elements."""
     dtype = DTYPES[name]
     if dtype.kind == "bool":
@@ -36,7 +38,7 @@ def draw(name, size, rng):
 
 @pytest.mark.parametrize("name", REAL)
 @pytest.mark.parametrize("size", [1, 2, 3, 500])
-def test_every_dtype_agrees_with_exact_fractions(name, size):
+def test_every_dtype_agrees_with_exact_fractions(name: str, size: int) -> None:
     rng = np.random.default_rng(size)
     b, m = draw(name, size, rng)
     b.ravel()[0] = 1  # diff3_1 needs one element
@@ -48,7 +50,7 @@ def test_every_dtype_agrees_with_exact_fractions(name, size):
 
 @pytest.mark.parametrize("size", [BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 8191])
 @pytest.mark.parametrize("name", ["float", "half", "int64"])
-def test_block_edges(name, size):
+def test_block_edges(name: str, size: int) -> None:
     rng = np.random.default_rng(7)
     b, m = draw(name, size, rng)
     wide = np.longdouble
@@ -67,7 +69,7 @@ def test_block_edges(name, size):
 
 @pytest.mark.parametrize("size", [1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 1])
 @pytest.mark.parametrize("name", REAL)
-def test_one_wrong_element_anywhere_is_found(name, size):
+def test_one_wrong_element_anywhere_is_found(name: str, size: int) -> None:
     rng = np.random.default_rng(3)
     b, _ = draw(name, size, rng)
     for position in {0, size // 2, size - 1, min(BLOCK - 1, size - 1), min(BLOCK, size - 1)}:
@@ -79,7 +81,7 @@ def test_one_wrong_element_anywhere_is_found(name, size):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
-def test_corrupted_last_element_of_a_large_tensor(dtype):
+def test_corrupted_last_element_of_a_large_tensor(dtype: str) -> None:
     """PITFALLS B29, at 2^26 elements."""
     b = np.ones(1 << 26, dtype)
     m = b.copy()
@@ -90,7 +92,7 @@ def test_corrupted_last_element_of_a_large_tensor(dtype):
 
 
 @pytest.mark.parametrize("name", ["float", "half", "double"])
-def test_figures_depend_on_neither_threads_nor_strides(name):
+def test_figures_depend_on_neither_threads_nor_strides(name: str) -> None:
     rng = np.random.default_rng(1)
     b, m = draw(name, 3 * BLOCK + 300, rng)
     b, m = b.reshape(4, -1), m.reshape(4, -1)
@@ -102,7 +104,7 @@ def test_figures_depend_on_neither_threads_nor_strides(name):
 
 
 @pytest.mark.parametrize("special", [2.0, np.nan, np.inf])
-def test_equal_blocks_count_in_the_denominators(special):
+def test_equal_blocks_count_in_the_denominators(special: Any) -> None:
     b = np.full(3 * BLOCK, 2, np.float32)
     b[7] = special
     m = b.copy()
@@ -119,23 +121,23 @@ def test_equal_blocks_count_in_the_denominators(special):
 
 
 @pytest.mark.parametrize("dtype", ["float", "complex_float"])
-def test_what_is_remembered_of_a_baseline_changes_no_figure(dtype):
+def test_cached_denominators_change_no_metric(dtype: str) -> None:
     """An element in each block in turn, an equal output in between, and one that differs everywhere."""
     b = np.linspace(1, 2, 3 * BLOCK, dtype=np.float32)
     if dtype == "complex_float":
         b = b + 1j * b[::-1] ** 2
-    known = {}
+    caches: dict[str, DenominatorCache] = {}
     for place in (5, BLOCK, None, 2 * BLOCK + 1, ..., 7):
         m = b.copy()
         if place is not None:
             m[place] *= 1.5
-        assert values(b, m, dtype=dtype, known=known) == values(b, m, dtype=dtype)
-    assert {start for _, start in known["" if dtype == "float" else "real"]} == {0, BLOCK, 2 * BLOCK}
-    assert values(b, m, ["diff1"], dtype, known=known) == values(b, m, ["diff1"], dtype)
+        assert values(b, m, dtype=dtype, caches=caches) == values(b, m, dtype=dtype)
+    assert {start for _, start in caches["" if dtype == "float" else "real"]} == {0, BLOCK, 2 * BLOCK}
+    assert values(b, m, ["diff1"], dtype, caches=caches) == values(b, m, ["diff1"], dtype)
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_the_largest_ratio_of_a_later_block_counts_however_close(many):
+def test_the_largest_ratio_of_a_later_block_counts_however_close(many: Any) -> None:
     b = np.ones(3 * BLOCK, np.float64)
     m = b.copy()
     m[5 : 5 + (BLOCK // 2 if many else 1)] = 1.5
@@ -146,7 +148,7 @@ def test_the_largest_ratio_of_a_later_block_counts_however_close(many):
     assert found["diff3_1", ""] == pytest.approx(m[BLOCK + 9] - 1, rel=1e-15)
 
 
-def test_strided_and_reversed_one_dimensional_outputs():
+def test_strided_and_reversed_one_dimensional_outputs() -> None:
     b = np.arange(10, dtype=np.float32)
     assert compare(b, np.arange(20, dtype=np.float32)[::2] / 2, criteria("diff3", threshold=0), "float").passed
     assert compare(b, b[::-1].copy()[::-1], criteria("diff3", threshold=0), "float").passed
@@ -154,7 +156,7 @@ def test_strided_and_reversed_one_dimensional_outputs():
 
 
 @pytest.mark.parametrize("name", ["float", "half", "int64", "uint32"])
-def test_outputs_of_the_other_byte_order(name):
+def test_outputs_of_the_other_byte_order(name: str) -> None:
     b = np.arange(1, 10).astype(DTYPES[name].storage)
     m = b.astype(b.dtype.newbyteorder(">"))
     assert compare(b, m, criteria("diff3", threshold=0), name).passed
@@ -167,11 +169,11 @@ def test_outputs_of_the_other_byte_order(name):
 
 @pytest.mark.parametrize("name", ["complex_float", "complex_double", "complex_half"])
 @pytest.mark.parametrize("contiguous", [True, False])
-def test_complex_parts_are_judged_separately(name, contiguous):
+def test_complex_parts_are_judged_separately(name: str, contiguous: Any) -> None:
     rng = np.random.default_rng(5)
     real, imag, wrong = (rng.standard_normal((3, 50)) for _ in range(3))
 
-    def make(re, im):
+    def make(re: Any, im: Any) -> Any:
         if name == "complex_half":
             return np.stack((re, im), axis=-1).astype(np.float16)
         array = (re + 1j * im).astype(DTYPES[name].storage)
@@ -193,7 +195,7 @@ def test_complex_parts_are_judged_separately(name, contiguous):
 # -- diff4 and diff_kl -----------------------------------------------------------------------------------
 
 
-def test_diff4_fails_only_where_all_of_100_differences_lie_on_one_side():
+def test_diff4_fails_only_where_all_of_100_differences_lie_on_one_side() -> None:
     b = np.zeros(200_000, np.float32)
     for count, sides, passed, judged in (
         (99, 1, True, False), (100, 1, False, True), (100, -1, False, True), (100, 0, True, True),
@@ -208,7 +210,7 @@ def test_diff4_fails_only_where_all_of_100_differences_lie_on_one_side():
 
 
 @pytest.mark.parametrize("dtype", ["uint64", "half", "int64"])
-def test_diff4_knows_sides_in_every_dtype(dtype):
+def test_diff4_knows_sides_in_every_dtype(dtype: str) -> None:
     storage = DTYPES[dtype].storage
     b = np.full(300, 3).astype(storage)
     up, down = np.full(300, 5).astype(storage), np.full(300, 1).astype(storage)
@@ -216,7 +218,7 @@ def test_diff4_knows_sides_in_every_dtype(dtype):
     assert "below" in compare(b, down, criteria("diff4"), dtype).reason
 
 
-def test_diff4_leaves_values_alone_that_are_not_finite():
+def test_diff4_leaves_values_alone_that_are_not_finite() -> None:
     b = np.full(300, np.nan, np.float32)
     b[:100] = 1
     m = b.copy()
@@ -225,7 +227,7 @@ def test_diff4_leaves_values_alone_that_are_not_finite():
 
 
 @pytest.mark.parametrize(("others", "share"), [([-1] * 100, 1.0), ([1] * 99 + [-1], 0.99)])
-def test_diff4_leaves_infinities_alone_that_are_as_good_as_equal(others, share):
+def test_diff4_leaves_infinities_alone_that_are_as_good_as_equal(others: Any, share: Any) -> None:
     b = np.zeros(300, np.float32)
     m = b.copy()
     m[:100] = others
@@ -235,7 +237,7 @@ def test_diff4_leaves_infinities_alone_that_are_as_good_as_equal(others, share):
 
 
 @pytest.mark.parametrize("dtype", ["half", "bfloat16", "float"])
-def test_a_signalling_nan_warns_nobody(dtype):
+def test_a_signalling_nan_warns_nobody(dtype: str) -> None:
     b = np.ones(2000, DTYPES[dtype].storage)
     signalling = {"half": 0x7C01, "bfloat16": 0x7F81, "float": 0x7F800001}[dtype]
     b.view(f"u{b.itemsize}")[7] = signalling
@@ -247,17 +249,17 @@ def test_a_signalling_nan_warns_nobody(dtype):
 @pytest.mark.parametrize(
     ("other", "got"), [("f4", "c8"), ("c8", "f4"), ("f8", "c8"), ("c8", "c16"), ("f4", "i4"), ("u4", "i4"), ("?", "u1")]
 )
-def test_dtypes_of_another_kind_are_not_compared(other, got):
+def test_dtypes_of_another_kind_are_not_compared(other: Any, got: Any) -> None:
     found = compare(np.ones(4, other), np.ones(4, got), criteria("diff3"), "float")
     assert found.reason == f"its dtype is {np.dtype(got)}, expected {np.dtype(other)}"
 
 
-def test_complex_halves_are_pairs():
+def test_complex_halves_are_pairs() -> None:
     b = np.ones((2, 3), np.float16)
     assert "[2, 3]" in compare(b, b.copy(), criteria("diff3"), "complex_half").reason
 
 
-def test_diff3_1_where_the_baseline_is_a_subnormal_double():
+def test_diff3_1_where_the_baseline_is_a_subnormal_double() -> None:
     """The first block's 0.6 is a bound of 3 in units of the smallest double, rounded, for the last element."""
     b = np.ones(2 * BLOCK)
     m = b.copy()
@@ -265,7 +267,7 @@ def test_diff3_1_where_the_baseline_is_a_subnormal_double():
     assert values(b, m, ["diff3_1"], "double")["diff3_1", ""] == 1
 
 
-def test_diff_kl_of_the_largest_doubles():
+def test_diff_kl_of_the_largest_doubles() -> None:
     b = np.full(1 << 21, 1.7e308)
     b[0] = 0
     assert values(b, b.copy(), ["diff_kl"], "double")["diff_kl", ""] == 0
@@ -275,7 +277,7 @@ def test_diff_kl_of_the_largest_doubles():
 
 
 @pytest.mark.parametrize("size", [1000, BLOCK + 5])
-def test_diff_kl_agrees_with_the_naive_sum(size):
+def test_diff_kl_agrees_with_the_naive_sum(size: int) -> None:
     rng = np.random.default_rng(2)
     b = rng.standard_normal(size).astype(np.float32)
     m = (b + rng.standard_normal(size) * 0.3).astype(np.float32)
@@ -287,7 +289,7 @@ def test_diff_kl_agrees_with_the_naive_sum(size):
     assert values(b, b * 2, ["diff_kl"])["diff_kl", ""] == pytest.approx(0, abs=1e-9)
 
 
-def test_diff_kl_is_judged_from_1000_elements():
+def test_diff_kl_is_judged_from_1000_elements() -> None:
     b, m = np.ones(999, np.float32), np.arange(999, dtype=np.float32)
     (result,) = compare(b, m, criteria("diff_kl", threshold=0), "float").criteria
     assert (result.passed, result.judged) == (True, False)
@@ -304,7 +306,7 @@ pairs = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=40)
 
 @given(pairs)
 @settings(deadline=None)
-def test_naive_agreement_on_any_small_output(both):
+def test_naive_agreement_on_any_small_output(both: Any) -> None:
     b, m = (np.array(side, np.float32) for side in zip(*both, strict=True))
     assume(b.any())
     expected = naive(exact(b), exact(m), 1e-6)
@@ -314,7 +316,7 @@ def test_naive_agreement_on_any_small_output(both):
 
 @given(pairs, st.randoms(use_true_random=False))
 @settings(deadline=None)
-def test_sign_and_order_do_not_matter(both, random):
+def test_sign_and_order_do_not_matter(both: Any, random: Any) -> None:
     b, m = (np.array(side, np.float64) for side in zip(*both, strict=True))
     once = values(b, m, dtype="double")
     shuffled = list(both)
@@ -327,20 +329,21 @@ def test_sign_and_order_do_not_matter(both, random):
 
 @given(pairs, st.integers(1, 30))
 @settings(deadline=None)
-def test_scaling_both_sides(both, power):
-    """Relative figures don't notice a common factor (nor, for data this large, the epsilon), diff3_2 scales with it."""
+def test_scaling_both_sides(both: Any, power: Any) -> None:
+    """A common factor changes no relative metric (the epsilon is small beside such data); diff3_2 scales with it."""
     b, m = (np.array(side, np.float64) * 2.0**40 for side in zip(*both, strict=True))
     assume(np.all(b != 0))
     scale = 2.0**power
     once, scaled = values(b, m, dtype="double"), values(b * scale, m * scale, dtype="double")
     for (name, part), value in once.items():
         factor = scale if name == "diff3_2" else 1
+        assert value is not None
         assert scaled[name, part] == pytest.approx(value * factor, rel=1e-12), name
 
 
 @given(pairs, st.data())
 @settings(deadline=None)
-def test_one_changed_element_never_passes_at_threshold_0(both, data):
+def test_one_changed_element_never_passes_at_threshold_0(both: Any, data: Any) -> None:
     b = np.array([pair[0] for pair in both], np.float32)
     position = data.draw(st.integers(0, len(b) - 1))
     m = b.copy()
@@ -349,7 +352,7 @@ def test_one_changed_element_never_passes_at_threshold_0(both, data):
         assert not compare(b, m, criteria(name, threshold=0), "float").passed, name
 
 
-def test_records_are_json():
+def test_records_are_json() -> None:
     import json
 
     b, m = np.array([1, 2, math.nan], "f4"), np.array([1, math.inf, math.nan], "f4")

@@ -1,13 +1,15 @@
-"""Outputs that are near their baseline are measured in a quicker way: to the same figures, bit for bit."""
+"""Outputs that are near their baseline are measured in a quicker way: to the same metrics, bit for bit."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from mluops_cli.judging import blocks
-from mluops_cli.judging.arithmetic import BLOCK, Scratch, near_differences
+from mluops_cli.judging import measurement
+from mluops_cli.judging.arithmetic import BLOCK, Array, Scratch, near_differences
 from tests.mluops_cli.judging.naive import FLOORS, exact, naive, values
 
 NAMES = ("diff1", "diff2", "diff3", "diff3_2")
@@ -20,7 +22,7 @@ TYPES = {
 }
 
 
-def pair(name, size, seed=0):
+def pair(name: str, size: int, seed: int = 0) -> tuple[Array, Array]:
     """A baseline and an output near it, with a few elements far off and some equal, zero or tiny."""
     rng = np.random.default_rng(seed)
     dtype = TYPES[name]
@@ -37,22 +39,22 @@ def pair(name, size, seed=0):
 
 
 @pytest.fixture
-def taken(monkeypatch):
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """How many blocks were measured in the quick way."""
-    calls = []
+    calls: list[bool] = []
 
-    def counted(*arguments):
+    def counted(*arguments: Any) -> Any:
         found = near_differences(*arguments)
         calls.append(found is not None)
         return found
 
-    monkeypatch.setattr(blocks, "near_differences", counted)
+    monkeypatch.setattr(measurement, "near_differences", counted)
     return calls
 
 
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("seed", range(4))
-def test_exact_fractions(name, seed, taken):
+def test_exact_fractions(name: str, seed: int, taken: list[bool]) -> None:
     b, m = pair(name, 1000, seed)
     found = values(b, m, SUMS, name)
     assert taken == [True]
@@ -63,7 +65,7 @@ def test_exact_fractions(name, seed, taken):
 
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("where", [0.1, 0.9])
-def test_the_largest_ratio_is_found_in_whichever_block(name, where, taken):
+def test_the_largest_ratio_is_found_in_whichever_block(name: str, where: float, taken: list[bool]) -> None:
     """The first block goes the plain way, for there is no ratio yet."""
     b, m = pair(name, 2 * BLOCK)
     place = int(where * b.size)
@@ -78,17 +80,19 @@ def test_the_largest_ratio_is_found_in_whichever_block(name, where, taken):
 
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("size", [BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5])
-def test_the_same_bits_as_the_plain_way(name, size, monkeypatch, taken):
+def test_the_same_bits_as_the_plain_way(
+    name: str, size: int, monkeypatch: pytest.MonkeyPatch, taken: list[bool]
+) -> None:
     b, m = pair(name, size)
     m[-1] = -m[-1]
     quick = [values(b, m, NAMES, name, threads=threads) for threads in (1, 3)]
     assert any(taken) == (size > BLOCK + 1)
-    monkeypatch.setattr(blocks, "near_differences", lambda *_: None)
+    monkeypatch.setattr(measurement, "near_differences", lambda *_: None)
     assert quick == [values(b, m, NAMES, name)] * 2
 
 
 @pytest.mark.parametrize("criterion", ["diff1", "diff2", "diff3_2"])
-def test_without_ratios_the_first_block_is_quick_too(criterion, taken):
+def test_without_ratios_the_first_block_is_quick_too(criterion: str, taken: list[bool]) -> None:
     b, m = pair("float", 500)
     assert values(b, m, [criterion])[criterion, ""] == pytest.approx(
         naive(exact(b), exact(m), 1e-6)[criterion], rel=1e-12
@@ -99,16 +103,18 @@ def test_without_ratios_the_first_block_is_quick_too(criterion, taken):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["float", "half", "bfloat16"])
 @pytest.mark.parametrize("side", [0, 1])
-def test_values_that_are_not_finite_are_not_for_the_quick_way(bad, name, side, taken):
+def test_values_that_are_not_finite_are_not_for_the_quick_way(
+    bad: float, name: str, side: int, taken: list[bool]
+) -> None:
     both = pair(name, 500)
     both[side][77] = bad
-    assert values(*both, ["diff1"], name)["diff1", ""] is None
+    assert values(both[0], both[1], ["diff1"], name)["diff1", ""] is None
     assert taken == [False]
 
 
 @pytest.mark.parametrize("large", [2**23, 2**24, 2**30 - 2])
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_integers_that_float32_rounds(large, sign, taken):
+def test_integers_that_float32_rounds(large: int, sign: int, taken: list[bool]) -> None:
     """PITFALLS: 16777216 and 16777217 are two numbers."""
     b = np.full(200, sign * large, np.int32)
     m = b + np.int32(1)
@@ -135,7 +141,9 @@ LEAST, MOST = -(2**31), 2**31 - 1
         (-(2**30) + 1, MOST, 3 * 2**30 - 2),
     ],
 )
-def test_integers_whose_difference_wraps_are_not_for_the_quick_way(other, got, difference, taken):
+def test_integers_whose_difference_wraps_are_not_for_the_quick_way(
+    other: Any, got: Any, difference: Any, taken: list[bool]
+) -> None:
     b = np.full(200, 7, np.int32)
     m = b + np.int32(1)
     b[77], m[77] = other, got
@@ -143,7 +151,7 @@ def test_integers_whose_difference_wraps_are_not_for_the_quick_way(other, got, d
     assert taken == [False]
 
 
-def test_differences_that_pass_the_range_of_float32(taken):
+def test_differences_that_pass_the_range_of_float32(taken: list[bool]) -> None:
     b = np.full(200, 3e38, np.float32)
     m = b.copy()
     m[7] = -3e38
@@ -151,7 +159,7 @@ def test_differences_that_pass_the_range_of_float32(taken):
     assert taken == [False]
 
 
-def test_a_limit_that_half_rounds_hides_no_ratio(taken):
+def test_a_limit_that_half_rounds_hides_no_ratio(taken: list[bool]) -> None:
     """The bounds of small halves are subnormal float32 numbers; the last element's was rounded up by 7e-6."""
     b = np.full(2 * BLOCK, 4, np.float16)
     m = b.copy()
@@ -162,7 +170,7 @@ def test_a_limit_that_half_rounds_hides_no_ratio(taken):
     assert taken == [True, True]
 
 
-def test_no_element_beyond_the_limit_is_overlooked():
+def test_no_element_beyond_the_limit_is_overlooked() -> None:
     """Around the limit and around one half, in steps of an ULP."""
     scratch = Scratch(np.float64)
     for limit in (1e-3, 0.1, 0.4999, 0.5, 3.0):
@@ -172,6 +180,7 @@ def test_no_element_beyond_the_limit_is_overlooked():
             centre = np.float32(1.7 * around).view(np.int32)
             m[:200] = (centre + np.arange(-100, 100, dtype=np.int32)).view(np.float32)
             found = near_differences(b, m, scratch, limit)
+            assert found is not None
             true = np.abs(m.astype(np.float64) - b)
             near = np.ones(len(b), bool)
             near[found.far] = False

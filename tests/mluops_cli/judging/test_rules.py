@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from mluops_cli.judging.arithmetic import Array
 from mluops_cli.judging.rules import OUTPUTS, rulebook
 from mluops_cli.judging.verdict import OutputUnderTest, judge_case
 from schemas.criteria import Criterion
@@ -12,7 +15,7 @@ from schemas.criteria import Criterion
 K, L, ROWS = 3, 6, 5
 
 
-def baseline():
+def baseline() -> dict[str, Array]:
     """Five active sites, three offsets with 4, 0 and 6 pairs."""
     rows = np.array([[0, 0, 0, 1], [0, 0, 1, 0], [0, 2, 0, 0], [1, 0, 0, 1], [1, 0, 0, 2]], np.int32)
     pairs = np.full((K, 2, L), -1, np.int32)
@@ -21,11 +24,11 @@ def baseline():
     return {"out_indices": rows, "indice_pairs": pairs, "indice_num": np.array([4, 0, 6], np.int32)}
 
 
-def copy():
+def copy() -> dict[str, Array]:
     return {name: array.copy() for name, array in baseline().items()}
 
 
-def permuted(found, order):
+def permuted(found: dict[str, Array], order: Any) -> dict[str, Array]:
     """Rows in another order with the pairs renumbered: new row i is old row order[i]."""
     number = np.empty(ROWS, np.int32)
     number[order] = np.arange(ROWS)
@@ -35,7 +38,7 @@ def permuted(found, order):
     return found
 
 
-def status(found, **options):
+def status(found: dict[str, Array], **options: Any) -> str:
     before = {name: array.copy() for name, array in found.items()}
     expected, output = rulebook(baseline(), found, **options)
     for name in OUTPUTS:
@@ -46,13 +49,13 @@ def status(found, **options):
 
 
 @pytest.mark.parametrize("canonical", [False, True])
-def test_the_same_rulebook_passes(canonical):
+def test_the_same_rulebook_passes(canonical: Any) -> None:
     assert status(copy(), canonical=canonical) == "pass"
     assert status(copy(), canonical=canonical, strict_tail=True) == "pass"
 
 
 @pytest.mark.parametrize("canonical", [False, True])
-def test_what_lies_behind_the_counts_is_undefined_unless_demanded(canonical):
+def test_what_lies_behind_the_counts_is_undefined_unless_demanded(canonical: Any) -> None:
     found = copy()
     found["indice_pairs"][0, :, 4:] = 77
     found["indice_pairs"][1] = 0
@@ -62,7 +65,7 @@ def test_what_lies_behind_the_counts_is_undefined_unless_demanded(canonical):
 
 @pytest.mark.parametrize("canonical", [False, True])
 @pytest.mark.parametrize("fault", ["count", "last pair", "row", "swapped pairs of two offsets", "count past L"])
-def test_faults_fail(fault, canonical):
+def test_faults_fail(fault: str, canonical: Any) -> None:
     found = copy()
     if fault == "count":
         found["indice_num"][:2] = 3, 1
@@ -78,7 +81,7 @@ def test_faults_fail(fault, canonical):
     assert status(found, canonical=canonical) == "fail"
 
 
-def test_pairs_in_any_order_pass_in_canonical_form_only():
+def test_pairs_in_any_order_pass_in_canonical_form_only() -> None:
     """PITFALLS B03."""
     found = copy()
     found["indice_pairs"][2] = found["indice_pairs"][2][:, [5, 2, 0, 1, 4, 3]]
@@ -88,7 +91,7 @@ def test_pairs_in_any_order_pass_in_canonical_form_only():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_rows_permuted_throughout_pass_in_canonical_form_only(seed):
+def test_rows_permuted_throughout_pass_in_canonical_form_only(seed: int) -> None:
     """PITFALLS B04."""
     order = np.random.default_rng(seed).permutation(ROWS)
     assert status(permuted(copy(), order), canonical=True) == "pass"
@@ -96,7 +99,7 @@ def test_rows_permuted_throughout_pass_in_canonical_form_only(seed):
         assert status(permuted(copy(), order)) == "fail"
 
 
-def test_a_permutation_that_is_not_carried_through_fails():
+def test_a_permutation_that_is_not_carried_through_fails() -> None:
     order = np.array([1, 0, 2, 3, 4])
     rows_only = copy()
     rows_only["out_indices"] = rows_only["out_indices"][order]
@@ -109,14 +112,14 @@ def test_a_permutation_that_is_not_carried_through_fails():
     assert status(one_offset, canonical=True) == "fail"
 
 
-def test_a_duplicate_row_does_not_stand_in_for_a_missing_one():
+def test_a_duplicate_row_does_not_stand_in_for_a_missing_one() -> None:
     found = copy()
     found["out_indices"][3] = found["out_indices"][1]
     assert status(found, canonical=True) == "fail"
 
 
 @pytest.mark.parametrize("row", [-1, ROWS, 2**31 - 1, -(2**31)])
-def test_rows_that_are_none_fail(row):
+def test_rows_that_are_none_fail(row: Any) -> None:
     for pair in range(4):
         found = copy()
         found["indice_pairs"][0, 1, pair] = row
@@ -126,13 +129,13 @@ def test_rows_that_are_none_fail(row):
     assert status(found, canonical=True) == "fail"
 
 
-def test_shapes_that_differ_fail():
+def test_shapes_that_differ_fail() -> None:
     found = copy()
     found["out_indices"] = found["out_indices"][:4]
     assert status(found, canonical=True) == "fail"
 
 
-def test_nothing_reached():
+def test_nothing_reached() -> None:
     empty = {
         "out_indices": np.zeros((0, 4), np.int32),
         "indice_pairs": np.full((K, 2, L), -1, np.int32),
@@ -144,7 +147,7 @@ def test_nothing_reached():
     assert (output["indice_pairs"] == -1).all()
 
 
-def test_a_large_rulebook_against_sorting_in_python():
+def test_a_large_rulebook_against_sorting_in_python() -> None:
     rng = np.random.default_rng(0)
     rows = np.unique(rng.integers(0, 50, (400, 4)).astype(np.int32), axis=0)
     count = rng.integers(0, 300, 27).astype(np.int32)

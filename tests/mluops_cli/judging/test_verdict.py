@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
-from mluops_cli.judging.arithmetic import BLOCK
+from mluops_cli.judging.arithmetic import BLOCK, Array
 from mluops_cli.judging.verdict import OutputUnderTest, judge_case, judge_status
 from schemas.criteria import Criterion
 
@@ -15,25 +17,27 @@ EXACT = (Criterion("diff3", 0, "contract"),)
 ROUGH = (Criterion("diff1", 3e-3, "psamask.yaml:12"), Criterion("diff2", 3e-3, "psamask.yaml:13"))
 
 
-def output(name, baseline, found, criteria=EXACT, **options):
+def output(
+    name: str, baseline: Array, found: Array, criteria: Sequence[Criterion] = EXACT, **options: Any
+) -> OutputUnderTest:
     return OutputUnderTest(name, baseline, found, criteria, "float", **options)
 
 
-def right(name="y", size=20, **options):
+def right(name: str = "y", size: int = 20, **options: Any) -> OutputUnderTest:
     values = np.arange(1, size + 1, dtype=np.float32)
     return output(name, values, values.copy(), **options)
 
 
-def nothing(name="z", shape=(0, 4)):
+def nothing(name: str = "z", shape: tuple[int, ...] = (0, 4)) -> OutputUnderTest:
     return output(name, np.zeros(shape, "f4"), np.zeros(shape, "f4"))
 
 
-def test_right_outputs_pass():
+def test_right_outputs_pass() -> None:
     verdict = judge_case([right("y"), right("z")])
     assert (verdict.status, verdict.reason, list(verdict.outputs)) == ("pass", "", ["y", "z"])
 
 
-def test_a_failure_names_output_criterion_value_threshold_and_source():
+def test_a_failure_names_output_criterion_value_threshold_and_source() -> None:
     b = np.ones((4, 8), np.float32)
     b[0, 0] = 2
     m = b.copy()
@@ -46,7 +50,7 @@ def test_a_failure_names_output_criterion_value_threshold_and_source():
     )
 
 
-def test_every_output_is_judged_each_for_itself():
+def test_every_output_is_judged_each_for_itself() -> None:
     """PITFALLS C03: NaN matched in the first output doesn't end the judging of the second."""
     b = np.array([np.nan, 1, 2], np.float32)
     wrong = output("second", np.array([1, 2, 3], "f4"), np.array([1, 2, 4], "f4"), ROUGH)
@@ -58,7 +62,7 @@ def test_every_output_is_judged_each_for_itself():
     assert "second: diff1" in both.reason
 
 
-def test_a_case_is_empty_only_if_every_output_is():
+def test_a_case_is_empty_only_if_every_output_is() -> None:
     assert judge_case([nothing(), nothing("y", (3, 0))]).status == "empty"
     assert judge_case([nothing(), right()]).status == "pass"
     wrong = output("y", np.arange(3, dtype="f4"), np.zeros(3, "f4"))
@@ -68,20 +72,20 @@ def test_a_case_is_empty_only_if_every_output_is():
     assert judge_case([nothing(), OutputUnderTest("num", no_rows, no_rows + 1, EXACT, "int32")]).status == "fail"
 
 
-def test_no_criterion_fails():
+def test_no_criterion_fails() -> None:
     assert judge_case([right(criteria=())]).reason == "y: there is no criterion to judge it by"
 
 
-def test_no_output_at_all_is_mistrusted():
+def test_no_output_at_all_is_mistrusted() -> None:
     assert judge_case([]).reason == "nothing was compared"
 
 
-def test_a_criterion_that_judged_nothing_is_no_pass():
+def test_a_criterion_that_judged_nothing_is_no_pass() -> None:
     verdict = judge_case([right(criteria=(Criterion("diff4", 0, "x"), Criterion("diff_kl", 0, "x")))])
     assert (verdict.status, verdict.reason) == ("mistrusted", "y: nothing was compared")
 
 
-def test_an_output_that_nothing_judged_is_no_pass_beside_one_that_is_judged():
+def test_an_output_that_nothing_judged_is_no_pass_beside_one_that_is_judged() -> None:
     wrong = output("x", np.arange(50, dtype="f4"), np.zeros(50, "f4"))
     unjudged = OutputUnderTest(wrong.name, wrong.baseline, wrong.output, (Criterion("diff4", 0, "x"),), "float")
     for exempt in (False, True):
@@ -90,7 +94,7 @@ def test_an_output_that_nothing_judged_is_no_pass_beside_one_that_is_judged():
 
 
 @pytest.mark.parametrize("value", [[1, 2], [3, 3]])
-def test_a_constant_baseline_of_complex_halves(value):
+def test_a_constant_baseline_of_complex_halves(value: float) -> None:
     b = np.array([value] * 16, np.float16)
     doubted = OutputUnderTest("y", b, b.copy(), EXACT, "complex_half")
     assert judge_case([doubted]).reason == "y: all 16 values of the baseline are the same"
@@ -99,21 +103,21 @@ def test_a_constant_baseline_of_complex_halves(value):
 
 
 @pytest.mark.parametrize(("size", "status"), [(15, "pass"), (16, "mistrusted"), (2 * BLOCK + 1, "mistrusted")])
-def test_a_constant_baseline_of_16_or_more(size, status):
+def test_a_constant_baseline_of_16_or_more(size: int, status: str) -> None:
     b = np.full(size, 7, np.float32)
     assert judge_case([output("y", b, b.copy())]).status == status
     b[-1] = 8
     assert judge_case([output("y", b, b.copy())]).status == "pass"
 
 
-def test_constant_means_bits():
+def test_constant_means_bits() -> None:
     b = np.full(20, np.nan, np.float32)
     assert judge_case([output("y", b, b.copy())]).status == "mistrusted"
     b.view(np.uint32)[3] ^= 1
     assert judge_case([output("y", b, b.copy())]).status == "pass"
 
 
-def test_a_baseline_of_zeros():
+def test_a_baseline_of_zeros() -> None:
     b = np.zeros(3 * BLOCK, np.float32)
     assert judge_case([output("y", b, b.copy())]).reason == (
         "y: all of the baseline is 0, an output left at 0 would pass or nearly so"
@@ -124,7 +128,7 @@ def test_a_baseline_of_zeros():
     assert judge_case([output("y", b, b.copy())]).status == "pass"
 
 
-def test_zeros_the_contract_calls_natural_are_no_doubt():
+def test_zeros_the_contract_calls_natural_are_no_doubt() -> None:
     b = np.zeros(1000, np.float32)
     b[0] = 1
     assert judge_case([output("y", b, b.copy(), expected_zero_fraction=0.9995)]).status == "pass"
@@ -134,7 +138,7 @@ def test_zeros_the_contract_calls_natural_are_no_doubt():
     assert judge_case([output("y", b, b.copy(), expected_zero_fraction=1 - 2.0**-31)]).status == "mistrusted"
 
 
-def test_exempt_suites_may_be_constant_but_not_share_memory():
+def test_exempt_suites_may_be_constant_but_not_share_memory() -> None:
     b = np.zeros(100, np.float32)
     assert judge_case([output("y", b, b.copy())], exempt=True).status == "pass"
     shared = judge_case([right(shares_baseline=True)], exempt=True)
@@ -142,7 +146,7 @@ def test_exempt_suites_may_be_constant_but_not_share_memory():
     assert "own memory" in shared.reason
 
 
-def test_a_wrong_output_fails_even_where_a_pass_would_be_mistrusted():
+def test_a_wrong_output_fails_even_where_a_pass_would_be_mistrusted() -> None:
     b = np.zeros(100, np.float32)
     m = b.copy()
     m[99] = 1
@@ -162,15 +166,16 @@ def test_a_wrong_output_fails_even_where_a_pass_would_be_mistrusted():
         (("SUCCESS", "NOT_SUPPORTED"), "NOT_SUPPORTED", "pass", ""),
     ],
 )
-def test_statuses(expected, got, status, reason):
+def test_statuses(expected: tuple[str, ...], got: str, status: str, reason: str) -> None:
     verdict = judge_status(expected, got)
+    assert verdict is not None
     assert (verdict.status, verdict.reason) == (status, reason)
 
 
-def test_success_as_expected_leaves_it_to_the_outputs():
+def test_success_as_expected_leaves_it_to_the_outputs() -> None:
     assert judge_status(("SUCCESS",), "SUCCESS") is None
 
 
-def test_the_record_is_json():
+def test_the_record_is_json() -> None:
     record = judge_case([output("y", np.ones(3, "f4"), np.full(3, np.inf, "f4"))]).as_record()
     assert json.loads(json.dumps(record, allow_nan=False))["outputs"]["y"]["criteria"][0]["passed"] is False
