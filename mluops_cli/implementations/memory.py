@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from mluops_cli.core.units import counted
+
 Array = np.ndarray[Any, Any]
 
 CANARY_BYTES: Final = 4096  # on each side: a whole lost row or tile falls into them, and a check takes a microsecond
@@ -37,9 +39,11 @@ class CanaryBuffer:
 def corruption(before: Array, after: Array) -> str | None:
     """Return which of the canary bytes before and after some memory were overwritten, None where all are intact."""
     if (hit := np.flatnonzero(after != CANARY)).size:
-        return f"written out of bounds, {hit[0]} bytes behind the end ({hit.size} canary bytes changed)"
+        where = f"{counted(hit[0], 'byte')} behind" if hit[0] else "directly behind"
+        return f"written out of bounds, {where} the end ({counted(hit.size, 'canary byte')} changed)"
     if (hit := np.flatnonzero(before != CANARY)).size:
-        return f"written out of bounds, {len(before) - hit[0]} bytes before the start ({hit.size} canary bytes changed)"
+        where = f"{counted(len(before) - hit[0], 'byte')} before the start"
+        return f"written out of bounds, {where} ({counted(hit.size, 'canary byte')} changed)"
     return None
 
 

@@ -115,7 +115,7 @@ class Calls:
             array = self.prepared.call.inputs[name]
             if array is not None and digest(array) != expected:
                 # Nothing computed from here on would be right.
-                return failed(f"input {name} was changed")
+                return failed(f"input {name!r} was changed")
         return None
 
     def _verdict(self, outcome: Outcome) -> Result:

@@ -122,7 +122,7 @@ class Session:
                 raise OutOfBounds(f"{name}: {corruption}")
         for name, array in self.call.inputs.items():
             if array is not None and not self.runtime.unchanged(self.arguments[name], memory_of(array)):
-                raise OutOfBounds(f"input {name} was changed")
+                raise OutOfBounds(f"input {name!r} was changed")
 
     def _fetch(self) -> None:
         """Copy the outputs back to the host."""

@@ -33,7 +33,7 @@ def read_only(call: Call, scratch: Path) -> Iterator[tuple[str, Path]]:
     """Yield the files that the program may not change, with a name for messages."""
     for role, name, file, array in _tensors(call):
         if role == "input" and array is not None:
-            yield f"input {name}", scratch / file
+            yield f"input {name!r}", scratch / file
 
 
 def read(call: Call, scratch: Path, status: str) -> Outcome:

@@ -312,8 +312,8 @@ def test_errors_of_the_device_are_statuses(
     [
         ("wrong", "fail", "diff3"),
         ("silent", "fail", "diff3"),
-        ("overrun", "fail", "y: written out of bounds, 0 bytes behind the end"),
-        ("input", "fail", "input x was changed"),
+        ("overrun", "fail", "y: written out of bounds, directly behind the end"),
+        ("input", "fail", "input 'x' was changed"),
         ("crash", "crash", "signal 11"),
         ("nostatus", "error", "returned 99, which is no status"),
     ],

@@ -228,7 +228,7 @@ def test_an_operator_without_contract_has_any_counts(script: Callable[[str], str
 @pytest.mark.parametrize("change", ["open(f, 'r+b').write(b'12345')", "open(f, 'ab').write(b'1')", "os.remove(f)"])
 def test_an_input_is_to_be_left_alone(change: str, end: str, script: Callable[[str], str], tmp_path: Path) -> None:
     command = script(f"import os, sys; f = sys.argv[1] + sys.argv[2]; {change}; sys.exit({end})")
-    with pytest.raises(OutOfBounds, match=r"^input x was changed$"):
+    with pytest.raises(OutOfBounds, match=r"^input 'x' was changed$"):
         Exec(f"{command} {{dir}} /in0.bin").call(psamask())
     call, x = psamask(), np.ones((1, 2, 3, 9), np.float32)
     call = Call(call.op, {"x": x}, call.outputs, {}, call.descriptors, node=node_of(write_psamask(tmp_path, "case")))

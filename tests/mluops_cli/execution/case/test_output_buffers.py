@@ -63,13 +63,18 @@ def test_a_strided_output_covers_its_span() -> None:
     ctypes.memset(start + 4 * (8 + 2 * 2), 0, 4)  # the last element
     assert buffer.damage() is None
     ctypes.memset(start + 4 * (8 + 2 * 2) + 4, 0, 1)
-    assert "0 bytes behind the end" in str(buffer.damage())
+    assert "directly behind the end" in str(buffer.damage())
 
 
 @pytest.mark.parametrize("size", [1, 63, 64, 1000])
 @pytest.mark.parametrize(
     ("at", "words"),
-    [(0, "0 bytes behind the end"), (4095, "4095 bytes behind the end"), (-1, "1 bytes before"), (-4096, "4096 bytes")],
+    [
+        (0, "directly behind the end (1 canary byte changed)"),
+        (4095, "4095 bytes behind the end"),
+        (-1, "1 byte before"),
+        (-4096, "4096 bytes"),
+    ],
 )
 def test_guards_show_a_single_byte(size: int, at: int, words: str) -> None:
     memory = CanaryBuffer(size)
