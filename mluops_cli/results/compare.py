@@ -19,12 +19,17 @@ WIDE: Final = 0.3  # an interval wider than this fraction of its latency decides
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A case whose status changed; before or after is empty where the run doesn't have the case."""
+    """A case whose status changed; before or after is empty where the run doesn't have the case.
+
+    case_changed: whether the case file changed too, so that the change need not be the implementation's; None where a
+    run doesn't say.
+    """
 
     case: str
     before: str
     after: str
     reason: str = ""
+    case_changed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +58,17 @@ class Timing:
 
 @dataclass(slots=True)
 class Comparison:
-    """The changes from one run to another, each list sorted by case."""
+    """The changes from one run to another, each list sorted by case.
+
+    case_changed: cases whose file changed, whatever their status. Their errors and latencies aren't compared.
+    """
 
     newly_failing: list[Change] = field(default_factory=list)
     fixed: list[Change] = field(default_factory=list)
     appeared: list[Change] = field(default_factory=list)
     gone: list[Change] = field(default_factory=list)
     changed: list[Change] = field(default_factory=list)
+    case_changed: list[Change] = field(default_factory=list)
     grown: list[Growth] = field(default_factory=list)
     timings: list[Timing] = field(default_factory=list)
     cases: int = 0
@@ -81,13 +90,14 @@ class Comparison:
 def compare_runs(old: FinishedRun, new: FinishedRun, growth: float = GROWTH) -> Comparison:
     """Compare two runs by case id. A case that fails now and didn't fail before is newly failing, a new case too."""
     found = Comparison(cases=len(new.records))
-    incomparable = _incomparable(old, new)
     for case in sorted(old.by_case.keys() | new.by_case.keys()):
         before, after = old.by_case.get(case), new.by_case.get(case)
-        _place(found, case, before, after)
+        change = _change(case, before, after)
+        _place(found, change)
         if before is not None and after is not None:
-            found.grown += _grown(before, after, growth)
-            found.timings += _timings(before, after, incomparable)
+            if not change.case_changed:
+                found.grown += _grown(before, after, growth)
+            found.timings += _timings(before, after, _incomparable(change, (old, before), (new, after)))
     return found
 
 
@@ -105,14 +115,27 @@ def _timings(before: Record, after: Record, incomparable: str) -> Iterator[Timin
     yield Timing(after.case, before.latency_us, after.latency_us, verdict, reason)
 
 
-def _place(found: Comparison, case: str, before: Record | None, after: Record | None) -> None:
-    change = Change(case, before.status if before else "", after.status if after else "", after.reason if after else "")
+def _change(case: str, before: Record | None, after: Record | None) -> Change:
+    if before is None or after is None:
+        return Change(
+            case, before.status if before else "", after.status if after else "", after.reason if after else ""
+        )
+    known = before.case_hash and after.case_hash
+    return Change(
+        case, before.status, after.status, after.reason, before.case_hash != after.case_hash if known else None
+    )
+
+
+def _place(found: Comparison, change: Change) -> None:
+    """Add the change to the lists that it belongs to."""
     failed, fails = change.before in FAILING, change.after in FAILING
     if fails and not failed:
         found.newly_failing.append(change)
-    if before is None:
+    if change.case_changed:
+        found.case_changed.append(change)
+    if not change.before:
         found.appeared.append(change)
-    elif after is None:
+    elif not change.after:
         found.gone.append(change)
     elif failed and change.after in PASSING:
         found.fixed.append(change)
@@ -135,13 +158,21 @@ def _key(each: Any) -> tuple[str, str, str]:
     return each.output, each.criterion.get("name", ""), each.criterion.get("part", "")
 
 
-def _incomparable(old: FinishedRun, new: FinishedRun) -> str:
-    """Why the latencies of the two runs can't be compared; empty where they can."""
-    for what in ("platform", "cpu", "device"):  # not the host: CI names a new one for each run
-        before, after = (run.summary.get("environment", {}).get(what) for run in (old, new))
-        if before != after and before is not None and after is not None:
+def _incomparable(change: Change, old: tuple[FinishedRun, Record], new: tuple[FinishedRun, Record]) -> str:
+    """Why the latencies of a case can't be compared; empty where they can."""
+    if change.case_changed:
+        return "the case file changed"
+    for what in ("device", "platform", "cpu"):  # not the host: CI names a new one for each run
+        before, after = (_ran_on(what, run, record) for run, record in (old, new))
+        if before and after and before != after:
             return f"measured on another {what}: {before}, then {after}"
     return ""
+
+
+def _ran_on(what: str, run: FinishedRun, record: Record) -> str:
+    """The device, platform or processor that ran the case, as the record says, otherwise as the summary says."""
+    environment = run.summary.get("environment") or {}
+    return str(getattr(record, what, "") or environment.get(what) or "")
 
 
 def _speed(before: Record, after: Record) -> tuple[Speed, str]:

@@ -199,6 +199,7 @@ def section_facts(record: Record) -> list[tuple[str, str]]:
         ("compute efficiency", "" if record.compute_efficiency is None else percent(record.compute_efficiency)),
         ("measurement", remark(record)),
         ("workspace", "" if record.workspace_bytes is None else f"{record.workspace_bytes} bytes"),
+        ("device", record.device),
         ("worker", record.worker),
         ("wrong outputs", record.outputs_kept),
     ]  # fmt: skip

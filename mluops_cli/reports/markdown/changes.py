@@ -9,7 +9,7 @@ from typing import Final
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.units import counted, format_microseconds
 from mluops_cli.reports.markdown.document import code, plain
-from mluops_cli.results.compare import Comparison, Speed, Timing
+from mluops_cli.results.compare import Change, Comparison, Speed, Timing
 
 _ROWS: Final = 1000  # of a section; the JSON file has all of them
 _ALIKE: Final = 3  # more unclear cases with one reason share a row
@@ -26,8 +26,9 @@ def _sections(found: Comparison) -> Iterator[Section]:
         ("changed", found.changed),
         ("appeared", found.appeared),
         ("gone", found.gone),
+        ("changed case files", found.case_changed),
     ):
-        yield title, [(c.case, f"{c.before or 'absent'} -> {c.after or 'absent'}", c.reason) for c in changes]
+        yield title, [(c.case, f"{c.before or 'absent'} -> {c.after or 'absent'}", _reason(c)) for c in changes]
     grown = sorted(found.grown, key=lambda each: -(each.factor or float("inf")))
     yield (
         "errors that grew within their threshold",
@@ -38,6 +39,11 @@ def _sections(found: Comparison) -> Iterator[Section]:
         ],
     )  # fmt: skip
     yield "speed", list(_speeds(found))
+
+
+def _reason(change: Change) -> str:
+    """The reason for the new status, behind a note where the case changed rather than the implementation alone."""
+    return f"[case file changed] {change.reason}".rstrip() if change.case_changed else change.reason
 
 
 def _speeds(found: Comparison) -> Iterator[tuple[str, ...]]:

@@ -90,7 +90,7 @@ class OperatorReport:
     op: str
     records: Sequence[Record]
     contract: Contract | None
-    platform: str
+    hardware: str
 
     @cached_property
     def kinds(self) -> Counter[Kind]:
@@ -124,7 +124,7 @@ class OperatorReport:
         large = " or ".join(contract.large) if contract else ""
         ranks = sorted({rank for kind in self.kinds for rank in kind.ranks})
         return [
-            Check("hardware", "", self.platform),
+            Check("hardware", "", self.hardware),
             Check("layouts", _words(t.layout for t in tensors), _words(w for kind in self.kinds for w in kind.layouts)),
             Check("multi-dimension", _words(str(len(tensor.dims)) for tensor in tensors), _words(map(str, ranks))),
             Check("zero elements", zero, str(self._count(lambda kind: kind.has_zero))),
@@ -142,7 +142,7 @@ class OperatorReport:
         repeated = self._count(lambda kind: kind.legal and kind.identical is not None)
         identical = self._count(lambda kind: kind.legal and bool(kind.identical))
         rows.append(Feature("stability", "bit-identical when repeated", repeated, identical))
-        rows.append(Feature("platforms", self.platform, len(self.records), self._count(lambda kind: kind.right)))
+        rows.append(Feature("platforms", self.hardware, len(self.records), self._count(lambda kind: kind.right)))
         rows.append(self._feature("leaks", "nothing written outside the outputs", lambda kind: kind.has_outputs))
         return rows
 
@@ -171,11 +171,18 @@ def operator_reports(run: FinishedRun) -> list[OperatorReport]:
     """A report per operator of the run."""
     known = operators()
     environment = run.summary.get("environment") or {}
-    platform = _words(str(environment[key]) for key in ("device", "cpu", "platform") if environment.get(key))
     return [
-        OperatorReport(op, records, known[op].contract if op in known else None, platform)
+        OperatorReport(op, records, known[op].contract if op in known else None, _hardware(records, environment))
         for op, records in run.by_operator.items()
     ]
+
+
+def _hardware(records: Sequence[Record], environment: Mapping[str, Any]) -> str:
+    """The devices that ran the cases and their platforms; the summary of the run counts where no record says."""
+    devices = _words(record.device for record in records if record.device)
+    platforms = _words(record.platform for record in records if record.platform)
+    device = devices or str(environment.get("device") or environment.get("cpu") or "")
+    return ", ".join(filter(None, (device, platforms or str(environment.get("platform") or ""))))
 
 
 def shapes(record: Record) -> str:

@@ -46,7 +46,7 @@ def test_csv_of_hostile_texts_keeps_its_rows(tmp_path: Path) -> None:
     text.encode()
     rows = list(csv.reader(io.StringIO(text)))
     assert len(rows) == len(hostile_records()) + 1
-    assert {len(row) for row in rows} == {34}
+    assert {len(row) for row in rows} == {35}
     assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row)
 
 
@@ -188,6 +188,15 @@ def test_chinese(tmp_path: Path) -> None:
     assert not [line for line in english if re.search("[a-z]{4}", line) and "tiled" not in line]
     with pytest.raises(InputError, match="unknown language 'fr'"):
         translator("fr")
+
+
+def test_a15_the_hardware_is_the_device_that_ran_not_the_processor(tmp_path: Path) -> None:
+    environment = {"platform": "linux-x86_64", "cpu": "Some CPU", "device": "MLU370-X8, Some CPU"}
+    on_device = record("op/general/a", device="MLU370-X8", platform="linux-aarch64")
+    text = markdown_text(run_of(tmp_path / "1", [on_device], environment=environment))
+    assert "| hardware |  | MLU370-X8, linux-aarch64 |" in text
+    text = markdown_text(run_of(tmp_path / "2", [record("op/general/a")], environment=environment))
+    assert "| hardware |  | MLU370-X8, Some CPU, linux-x86_64 |" in text
 
 
 def test_a_run_cut_off_says_so(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def compared(tmp_path: Path, old: list[dict[str, Any]], new: list[dict[str, Any]
     return compare_runs(before, after)
 
 
-LISTS = ("newly_failing", "fixed", "appeared", "gone", "changed")
+LISTS = ("newly_failing", "fixed", "appeared", "gone", "changed", "case_changed")
 
 
 @pytest.mark.parametrize(
@@ -131,6 +131,37 @@ def test_another_machine_is_ambiguous(tmp_path: Path) -> None:
     assert found.timings[0].reason == "measured on another platform: linux-x86_64, then linux-aarch64"
 
 
+def test_a15_runs_on_different_devices_are_incomparable(tmp_path: Path) -> None:
+    """The device is in every record; the platform of the client is the same."""
+    before, after = timed(100.0, 99.0, 101.0), timed(300.0, 299.0, 301.0)
+    before[0]["device"], after[0]["device"] = "MLU370-X8", "MLU590"
+    (timing,) = compared(tmp_path, before, after).timings
+    assert (timing.verdict, timing.reason) == ("AMBG", "measured on another device: MLU370-X8, then MLU590")
+    after[0]["device"] = "MLU370-X8"
+    (timing,) = compared(tmp_path, before, after).timings
+    assert timing.verdict == "SLOW"
+
+
+@pytest.mark.parametrize(("hashes", "changed"), [
+    (("a", "a"), False), (("a", "b"), True), (("", "b"), None), (("a", ""), None),
+])  # fmt: skip
+def test_a15_a_changed_case_is_told_from_a_changed_implementation(
+    tmp_path: Path, hashes: tuple[str, str], changed: bool | None
+) -> None:
+    was = record("op/s/a", outputs=with_error(1e-4)[0]["outputs"], latency_interval_us=[120, 121], case_hash=hashes[0])
+    now = record("op/s/a", outputs=with_error(4e-4)[0]["outputs"], latency_interval_us=[120, 121], case_hash=hashes[1])
+    found = compared(tmp_path / "pass", [was], [now])
+    assert [each.case for each in found.case_changed] == (["op/s/a"] if changed else [])
+    assert bool(found.grown) is not bool(changed)
+    assert [each.reason for each in found.timings] == (
+        ["the case file changed"] if changed else ["+0.0%, the intervals overlap"]
+    )
+    failing = compared(tmp_path / "fail", [was], [record("op/s/a", "fail", case_hash=hashes[1])])
+    (change,) = failing.newly_failing
+    assert change.case_changed is changed
+    assert ("[case file changed] the reason of a fail" in changes_text(failing)) is bool(changed)
+
+
 def test_it_is_told_as_table_markdown_and_json(tmp_path: Path) -> None:
     old = [record("op/s/a"), record("op/s/b", "fail"), *({**record(f"op/s/t{n}")} for n in range(5))]
     new = [record("op/s/a", "fail", reason="a | pipe"), record("op/s/b"), *({**record(f"op/s/t{n}")} for n in range(5))]
@@ -142,7 +173,9 @@ def test_it_is_told_as_table_markdown_and_json(tmp_path: Path) -> None:
     assert text.splitlines()[-1].startswith("7 cases compared: 1 newly failing, 1 fixed, 0 changed, 0 appeared, 0 gone")
     assert "| `op/s/a` | pass -&gt; fail | a \\| pipe |" in changes_markdown(found)
     read = json.loads(json.dumps(found.as_json(), allow_nan=False))
-    assert read["newly_failing"] == [{"case": "op/s/a", "before": "pass", "after": "fail", "reason": "a | pipe"}]
+    assert read["newly_failing"] == [
+        {"case": "op/s/a", "before": "pass", "after": "fail", "reason": "a | pipe", "case_changed": None}
+    ]
 
 
 def test_hostile_texts_stay_in_their_lines(tmp_path: Path) -> None:
