@@ -10,6 +10,7 @@ from generators.casegen import journal
 from generators.casegen.manifest import Entry, hash_array
 from generators.casegen.node import sign
 from generators.casegen.write_options import WriteOptions
+from generators.contracts.case import check_case_name
 from generators.contracts.faults import Fault
 from generators.contracts.model import Params, Shape
 from generators.contracts.operator import Array, Arrays, Operator
@@ -67,8 +68,11 @@ class CaseContent:
 def write_content(content: CaseContent, options: WriteOptions) -> Entry:
     """Write the case in each format of the options, and return its manifest entry.
 
-    The node's metadata gets the hash of every tensor that has data. UnavailableError where the disk refuses.
+    The node's metadata gets the hash of every tensor that has data. InputError where the case's name can't be a path,
+    UnavailableError where the disk refuses.
     """
+    _, suite, name = content.id.split("/", 2)
+    check_case_name(suite, name)
     arrays = _present(content.inputs) | _present(content.outputs)
     hashes = {name: (content.recipes.get(name, REFERENCE), hash_array(array)) for name, array in arrays.items()}
     sign(content.node, hashes, sorted(content.omitted))

@@ -8,7 +8,7 @@ from typing import Any
 
 from generators.casegen.case_writer import CaseContent, MaybeArrays, set_theory, write_content
 from generators.casegen.manifest import Entry
-from generators.casegen.node import note_criteria, set_baseline_device, set_criteria, set_dims
+from generators.casegen.node import Criteria, note_criteria, set_baseline_device, set_counts, set_criteria, set_dims
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.binding import Bound, bind
@@ -16,6 +16,7 @@ from generators.contracts.operator import Array, Arrays
 from generators.contracts.outputs import check_output
 from generators.operator_registry import operator_named
 from schemas.casefiles.reading import CaseFile, read_case
+from schemas.casefiles.requested_criteria import criteria_of
 from schemas.errors import InputError, SourceLocation, located
 from schemas.protos import messages as proto
 from schemas.status import SUCCESS
@@ -60,8 +61,9 @@ def complete(
             outputs |= baseline
             if not bound.carries_baseline:
                 _adopt(node, bound, baseline)
-            if not file.node.HasField("test_param") and not file.node.evaluation_criterion:
-                set_criteria(node, list(bound.criteria.values()))
+            set_counts(node, operator.contract)
+            if not any(criteria_of(file)):
+                _store_criteria(node, bound, bound.criteria)
             set_baseline_device(node)
             set_theory(node, operator, bound.params, inputs, outputs)
             if options.dynamic_thresholds:
@@ -110,10 +112,13 @@ def _set_dynamic_criteria(node: Any, bound: Bound, inputs: MaybeArrays, outputs:
         {name: array for name, array in arrays.items() if array is not None} for arrays in (inputs, outputs)
     )
     criteria = dynamic_criteria(bound.criteria, dtypes, bound.operator, given, env, baseline, metrics)
-    set_criteria(node, list(criteria.values()), per_output=True)
-    meta = proto.get_meta(node)
-    # The metadata names outputs by the ids that the file gives them.
-    note_criteria(meta, {bound.outputs[name].id: own for name, own in criteria.items()})
+    _store_criteria(node, bound, criteria, per_output=True)
+
+
+def _store_criteria(node: Any, bound: Bound, criteria: Criteria, *, per_output: bool = False) -> None:
+    """Write criteria where other readers look, and all of them into the metadata, by the ids of the file's outputs."""
+    set_criteria(node, list(criteria.values()), per_output=per_output)
+    note_criteria(proto.get_meta(node), {bound.outputs[name].id: own for name, own in criteria.items()})
 
 
 def _adopt(node: Any, bound: Bound, outputs: Arrays) -> None:

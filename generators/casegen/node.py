@@ -98,6 +98,16 @@ def set_dims(tensor: Any, dims: Shape) -> None:
     tensor.shape.dims.extend(dims)
 
 
+def set_counts(node: Any, contract: Contract) -> None:
+    """Fill in the parameters that count an output's elements, such as num_act_out, where the file doesn't tell them."""
+    message = getattr(node, f"{contract.op}_param", None)
+    dims = {tensor.name: header.shape.dims for tensor, header in zip(contract.outputs, node.output, strict=True)}
+    for parameter in contract.parameters if message is not None else ():
+        if parameter.output is not None and not getattr(message, parameter.name):
+            tensor, axis = parameter.output
+            setattr(message, parameter.name, dims[tensor][axis])
+
+
 def set_baseline_device(node: Any) -> None:
     """Say that the file carries its baseline, in both places where readers look."""
     node.device = node.DESCRIPTOR.fields_by_name["device"].enum_type.values_by_name["GPU"].number
