@@ -1,4 +1,4 @@
-"""psamask_forward as a program of its own, standard library only, for `mluops run CASES --impl ...`:
+"""A program that computes psamask_forward, with the standard library only, for `mluops run CASES --impl ...`.
 
     --impl "exec:python3 examples/exec_python/psamask.py {dir}"
 
@@ -29,16 +29,19 @@ class Tensor(NamedTuple):
 
 
 def finish(status: int) -> NoReturn:
+    """End the program with an operator status."""
     sys.exit(STATUS_BASE + status if status else 0)
 
 
 def read_case(folder: Path) -> tuple[str, dict[str, list[int]]]:
+    """Return the operator and its parameters."""
     op, *lines = (folder / "case.txt").read_text().splitlines()
     words = [line.split() for line in lines]
     return op, {name: [int(value) for value in values] for name, _, *values in words}
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
+    """Return the tensors by name."""
     tensors = {}
     for line in (folder / "tensors.txt").read_text().splitlines():
         _, name, dtype, layout, rank, *rest = line.split()
@@ -48,7 +51,7 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
 
 
 def checked(x: Tensor, y: Tensor, psa_type: int, h_mask: int, w_mask: int) -> tuple[int, int, int]:
-    """N, H and W of a legal call; ends the program with the status of another."""
+    """Return N, H and W of a valid call; end the program with the status of an invalid one."""
     if psa_type not in (0, 1) or h_mask < 1 or w_mask < 1 or len(x.dims) != 4:
         finish(BAD_PARAM)
     N, H, W, _ = x.dims
@@ -66,6 +69,7 @@ def checked(x: Tensor, y: Tensor, psa_type: int, h_mask: int, w_mask: int) -> tu
 
 
 def psamask(x: array[float], N: int, H: int, W: int, psa_type: int, h_mask: int, w_mask: int) -> array[float]:
+    """Return y, of which every element is set."""
     y = array("f", bytes(4 * N * H * W * H * W))
     hh, hw = (h_mask - 1) // 2, (w_mask - 1) // 2
     for n in range(N):
@@ -81,6 +85,7 @@ def psamask(x: array[float], N: int, H: int, W: int, psa_type: int, h_mask: int,
 
 
 def main() -> NoReturn:
+    """Read the folder, compute, write the output."""
     folder = Path(sys.argv[1])
     op, params = read_case(folder)
     if op != "psamask_forward":

@@ -37,6 +37,7 @@ class Call:
         faults: how an invalid call deviates from a valid one, null pointers and a withheld workspace.
         file: the case file, None for a call that has none.
         node: the case file's Node message without values and with the metadata, None for a call that has no file.
+
     """
 
     op: str
@@ -59,6 +60,7 @@ class Outcome:
             where it has no timer: the runner then uses its own time of the whole call.
         workspace_bytes: the size of the workspace that the implementation asked for, None where it has no workspace.
         scalars: the operator's scalar results by name, such as num_act_out.
+
     """
 
     status: str = SUCCESS

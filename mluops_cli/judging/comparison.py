@@ -17,6 +17,7 @@ class CriterionResult:
         smallest_passing: the smallest threshold that would pass, None where none would or none is needed.
         reason: why the criterion fails, empty where it passes.
         part: "real" or "imag" of a complex output, else empty.
+
     """
 
     name: str

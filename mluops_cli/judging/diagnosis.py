@@ -59,6 +59,7 @@ class Diagnosis:
         regions, patterns: where all wrong elements lie, and what their values look like.
         density: wrong elements per 1/32 of the output's length.
         histogram: pairs (exponent of 10, count) of the relative errors of a sample.
+
     """
 
     wrong: int

@@ -51,13 +51,15 @@ def compare(
     """Compare one output with its baseline by the criteria (EVALUATION.md).
 
     Args:
-        baseline, output: arrays of equal shapes and dtypes (two real float dtypes may differ); nothing is broadcast.
+        baseline: the array of right values.
+        output: an array of the same shape and dtype (two real float dtypes may differ); nothing is broadcast.
         criteria: the criteria with their thresholds.
         dtype: the name of the tensor's dtype. It decides diff3's floor; complex_half arrays are pairs of half along the
             last axis.
         loose_nan: whether all NaN and Inf count as equal to each other.
         threads: threads that compute.
         caches: empty at first; keeps by part what depends on baseline and criteria alone, for the next output.
+
     """
     shape, output_shape = baseline.shape, output.shape
     if shape != output_shape:

@@ -28,6 +28,7 @@ class Probe:
         wrong: a function (expected, found) -> mask of the values that are out of tolerance.
         sentinels: the values (of parts, where complex) that the buffer was filled with, None where unknown.
         alternatives: whole baselines of other modes by name, computed on demand.
+
     """
 
     baseline: Array

@@ -1,11 +1,14 @@
 """The small suites catch every faulty implementation, for the right reason, and let the right ones pass."""
 
+from __future__ import annotations
+
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -14,20 +17,20 @@ from generators.operator_registry import operators
 from tests.faulty.catalogue import MODULES, PAGE, SUITES, caught, faults, page, plugin, run_all
 
 
-def mluops(*arguments):
+def mluops(*arguments: Any) -> Any:
     return subprocess.run(
         [sys.executable, "-m", "mluops_cli", *map(str, arguments)], capture_output=True, text=True, check=False
     )
 
 
 @pytest.fixture(scope="session")
-def cases(tmp_path_factory):
+def cases(tmp_path_factory: Any) -> Any:
     """op -> the files of its small suites, generated once for all tests and test workers."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
 
-    def files(op):
+    def files(op: str) -> Any:
         folder, done = shared / "faults" / op, shared / f"faults_{op}.done"
         with FileLock(shared / f"faults_{op}.lock"):
             if not done.exists():
@@ -39,13 +42,13 @@ def cases(tmp_path_factory):
     return files
 
 
-def test_every_operator_has_faults():
+def test_every_operator_has_faults() -> None:
     assert set(MODULES) == set(operators())
     assert all(len(faults(op)) >= 12 for op in MODULES)
 
 
 @pytest.mark.parametrize("op", MODULES)
-def test_the_right_one_passes_everything(cases, op):
+def test_the_right_one_passes_everything(cases: Any, op: str) -> None:
     results = run_all(cases(op), op, "right")
     allowed = {"pass", "empty"}
     if op == "get_indice_pairs":
@@ -54,7 +57,7 @@ def test_the_right_one_passes_everything(cases, op):
 
 
 @pytest.mark.parametrize(("op", "name"), [(op, name) for op in MODULES for name in faults(op)])
-def test_a_fault_is_caught_for_the_right_reason(cases, op, name):
+def test_a_fault_is_caught_for_the_right_reason(cases: Any, op: str, name: str) -> None:
     word = plugin(op).FAULTS[name][1]
     refusing = ("invalid", "zero_element")
     likely_first = sorted(cases(op), key=lambda file: (file.parent.name in refusing) != (word == "got"))
@@ -65,14 +68,14 @@ def test_a_fault_is_caught_for_the_right_reason(cases, op, name):
 
 
 @pytest.mark.parametrize("op", MODULES)
-def test_one_that_writes_nothing_fails_every_non_empty_case(cases, op):
+def test_one_that_writes_nothing_fails_every_non_empty_case(cases: Any, op: str) -> None:
     results = run_all(cases(op), op, "writes_nothing")
     missed = {case for case, result in results.items() if not caught(result)}
     assert {case for case in missed if not case.startswith(("invalid", "zero_element"))} == set()
 
 
 @pytest.mark.parametrize("op", MODULES)
-def test_every_boundary_case_catches_a_fault(cases, op):
+def test_every_boundary_case_catches_a_fault(cases: Any, op: str) -> None:
     """A case that catches nothing would be ballast."""
     idle = [file for file in cases(op) if file.parent.name == "boundary"]
     for name in [name for name in faults(op) if name != "writes_nothing"]:
@@ -91,7 +94,7 @@ def test_every_boundary_case_catches_a_fault(cases, op):
         ("get_indice_pairs", "batch_lost"),
     ],
 )
-def test_end_to_end(cases, tmp_path, op, name):
+def test_end_to_end(cases: Any, tmp_path: Path, op: str, name: str) -> None:
     """Through the command line: the right one ends with 0, a faulty one with 1 and a line that reproduces it."""
     folder, file = cases(op)[0].parent.parent, Path(__file__).parent / f"{MODULES[op]}.py"
     suites = ("--suite", "boundary,nan_inf", "-j", 1)
@@ -107,5 +110,5 @@ def test_end_to_end(cases, tmp_path, op, name):
 
 
 @pytest.mark.slow
-def test_the_page_of_faults_is_fresh():
+def test_the_page_of_faults_is_fresh() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()

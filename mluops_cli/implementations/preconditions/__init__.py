@@ -1,1 +1,1 @@
-"""What the bundled implementations accept: one module per operator family, after section 1.4 of its design document."""
+"""Preconditions of the bundled implementations, a module per operator family, by section 1.4 of its design document."""

@@ -1,4 +1,4 @@
-"""Operators that check their parameters before they compute: the order of the checks, and how a call is refused.
+"""Operators that check their arguments before they compute: the order of the checks, and how a call is refused.
 
 Order: descriptors, the operator's own rules, strides, large tensors, zero elements, data pointers, workspace.
 """
@@ -38,13 +38,13 @@ def require(holds: bool, status: str = BAD_PARAM) -> None:
 
 
 def sizes(descriptor: Descriptor, rank: int) -> tuple[int, ...]:
-    """The dims of a tensor that must have this rank; refuses BAD_PARAM."""
+    """Return the dims of a tensor that must have this rank; refuses with BAD_PARAM."""
     require(len(descriptor.dims) == rank)
     return tuple(descriptor.dims)
 
 
 def expect(descriptor: Descriptor, dtype: str, dims: tuple[int, ...], layout: str | None = None) -> None:
-    """Refuse a tensor of another dtype, layout (None: any) or shape; BAD_PARAM."""
+    """Refuse a tensor of another dtype, layout (None: any) or shape, with BAD_PARAM."""
     require(descriptor.dtype == dtype and layout in (None, descriptor.layout) and tuple(descriptor.dims) == dims)
 
 
@@ -53,7 +53,7 @@ class CheckedOperator(ABC):
 
     inputs: ClassVar[tuple[str, ...]]
     outputs: ClassVar[tuple[str, ...]]
-    on_empty: ClassVar[str]  # the answer where a tensor has no elements
+    on_empty: ClassVar[str]  # the status where a tensor has no elements
 
     def __call__(
         self,
@@ -64,7 +64,7 @@ class CheckedOperator(ABC):
         descriptors: Mapping[str, Descriptor | None],
         handle: object | None,
     ) -> Result:
-        """Check the parameters, then run; the status, with scalar results where the operator has some."""
+        """Check the arguments, then run; return the status, with scalar results where the operator has some."""
         given = {**inputs, **outputs}
         try:
             require(handle is not None)
@@ -76,8 +76,7 @@ class CheckedOperator(ABC):
                 return self.empty(described, given)
             tensors = _pointers(given, described)
             self.check_workspace(tensors, params)
-            # Devices raise no floating-point exceptions.
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"):  # devices raise no floating-point exceptions
                 return self.run(tensors, params)
         except RefusedError as refused:
             return refused.status
@@ -89,14 +88,14 @@ class CheckedOperator(ABC):
 
     @abstractmethod
     def check(self, described: Descriptors, params: Params) -> None:
-        """Refuse parameters, dtypes, layouts, ranks and sizes that the design document's limits (1.4) exclude."""
+        """Refuse parameters, dtypes, layouts, ranks and sizes that the design document excludes (1.4)."""
 
     def empty(self, described: Descriptors, given: Mapping[str, Array | None]) -> Result:
-        """The answer to a call in which some tensor has no elements."""
+        """Return the answer to a call in which some tensor has no elements."""
         return self.on_empty
 
     def check_workspace(self, tensors: Tensors, params: Params) -> None:
-        """Refuse a missing or short workspace; an operator without one takes none."""
+        """Refuse a missing or short workspace, where the operator needs one."""
         return
 
     @abstractmethod
@@ -113,6 +112,6 @@ def _dense(descriptor: Descriptor) -> bool:
 
 
 def _pointers(given: Mapping[str, Array | None], described: Descriptors) -> Tensors:
-    """The tensors' memory; refuses a null pointer, BAD_PARAM."""
+    """Return the tensors' memory; refuses a null pointer with BAD_PARAM."""
     require(all(given.get(name) is not None for name in described))
     return {name: array for name, array in given.items() if array is not None}

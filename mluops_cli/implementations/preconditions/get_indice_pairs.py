@@ -1,4 +1,4 @@
-"""What get_indice_pairs accepts."""
+"""The preconditions of get_indice_pairs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class GetIndicePairs(CheckedOperator):
     on_empty = SUCCESS
 
     def check(self, described: Descriptors, params: Params) -> None:
-        """Refuse what section 1.4 and the set-up of the descriptor exclude, BAD_PARAM."""
+        """Refuse, with BAD_PARAM, what section 1.4 and the descriptor's set-up exclude."""
         _check_convolution(params)
         L, _ = sizes(described["indices"], 2)
         rows, _ = sizes(described["out_indices"], 2)
@@ -41,10 +41,10 @@ class GetIndicePairs(CheckedOperator):
         require(offsets <= _MOST_OFFSETS)
         require(params["batch"] * math.prod(params["input_space"]) >= L)
         require(params["batch"] * math.prod(params["output_space"]) >= rows)
-        require(not params["sub_m"] or rows == L)
+        require(not params["sub_m"] or rows >= L)  # out_indices may have more rows than num_act_out
 
     def empty(self, described: Descriptors, given: Mapping[str, Array | None]) -> Result:
-        """No site or no output: no pair of any offset, SUCCESS."""
+        """Return SUCCESS where there is no site or no output, with no pair of any offset."""
         for name, value in (("indice_num", 0), ("indice_pairs", -1)):
             array = given.get(name)
             require(array is not None or described[name].elements == 0)

@@ -1,4 +1,4 @@
-"""What masked_im2col_forward accepts."""
+"""The preconditions of masked_im2col_forward."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MaskedIm2colForward(CheckedOperator):
     inputs, outputs = ("feature", "mask_h_idx", "mask_w_idx"), ("data_col",)
 
     def check(self, described: Descriptors, params: Params) -> None:
-        """Refuse what section 1.4 excludes, BAD_PARAM."""
+        """Refuse, with BAD_PARAM, what section 1.4 excludes."""
         kernel_h, kernel_w = params["kernel_h"], params["kernel_w"]
         require(kernel_h > 0 and kernel_w > 0)
         feature = described["feature"]
@@ -36,5 +36,5 @@ class MaskedIm2colForward(CheckedOperator):
         expect(described["data_col"], feature.dtype, (C * kernel_h * kernel_w, masks))
 
     def empty(self, described: Descriptors, given: Mapping[str, Array | None]) -> Result:
-        """Without masks there is nothing to do, SUCCESS; without a feature BAD_PARAM (1.1)."""
+        """Return SUCCESS without masks, BAD_PARAM without a feature (1.1)."""
         return BAD_PARAM if described["feature"].elements == 0 else SUCCESS

@@ -1,4 +1,4 @@
-"""What psamask_forward and psamask_backward accept."""
+"""The preconditions of psamask_forward and psamask_backward."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Psamask(CheckedOperator):
     on_empty = SUCCESS
 
     def check(self, described: Descriptors, params: Params) -> None:
-        """Refuse what section 1.4 excludes, BAD_PARAM."""
+        """Refuse, with BAD_PARAM, what section 1.4 excludes."""
         h_mask, w_mask = params["h_mask"], params["w_mask"]
         require(params["psa_type"] in (COLLECT, DISTRIBUTE) and h_mask >= 1 and w_mask >= 1)
         N, H, W, _ = sizes(described[self.masked], 4)

@@ -1,4 +1,4 @@
-"""What roi_crop_forward and roi_crop_backward accept."""
+"""The preconditions of roi_crop_forward and roi_crop_backward."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RoiCrop(CheckedOperator):
     on_empty = BAD_PARAM
 
     def check(self, described: Descriptors, params: Params) -> None:
-        """Refuse what section 1.4 excludes, BAD_PARAM."""
+        """Refuse, with BAD_PARAM, what section 1.4 excludes."""
         B, H, W, C = sizes(described[self.images], 4)
         N, OH, OW, _ = sizes(described[self.crops], 4)
         expect(described[self.images], "float", (B, H, W, C), "NHWC")

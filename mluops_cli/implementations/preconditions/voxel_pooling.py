@@ -1,4 +1,4 @@
-"""What voxel_pooling_forward accepts."""
+"""The preconditions of voxel_pooling_forward."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class VoxelPoolingForward(CheckedOperator):
     on_empty = BAD_PARAM
 
     def check(self, described: Descriptors, params: Params) -> None:
-        """Refuse what section 1.4 excludes, BAD_PARAM."""
+        """Refuse, with BAD_PARAM, what section 1.4 excludes."""
         B, N, C, X, Y, Z = (params[name] for name in SIZES)
         require(min(B, N, C, X, Y, Z) > 0)
         expect(described["geom_xyz"], "int32", (B, N, 3))

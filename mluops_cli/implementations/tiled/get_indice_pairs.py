@@ -70,7 +70,7 @@ class GetIndicePairs(WorkspaceKernel, checks.GetIndicePairs):
             sites = sites[: _number_inputs(self.machine, book, indices, sites)]
             sites.sort()
             found = book.sites_in
-            out_indices[...] = indices
+            out_indices[: book.sites_in] = indices
         else:
             sites = sites[: _number_reached(self.machine, book, keys, sites)]
             found = sites.size

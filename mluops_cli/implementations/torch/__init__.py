@@ -26,7 +26,7 @@ _DEVICE: Final = re.compile(r"(cpu|cuda|mlu)(:\d+)?")
 
 
 class Torch(Implementation):
-    """Each operator written in PyTorch, on the device that is asked for; independent of the reference kernels."""
+    """The operators written in PyTorch, on the device of the option; independent of the reference kernels."""
 
     name = "torch"
     needs = "the package torch; option device=cpu, cuda or mlu (also cuda:1)"
@@ -46,7 +46,7 @@ class Torch(Implementation):
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """Why torch can't be imported, None where it can."""
+        """Return why torch can't be imported, None where it can."""
         try:
             importlib.import_module("torch")
         except Exception as error:  # a broken installation raises anything
@@ -56,11 +56,11 @@ class Torch(Implementation):
 
     @classmethod
     def operators(cls) -> tuple[str, ...]:
-        """The operators with a module here; none where torch is missing."""
+        """Return the operators with a module here; none where torch is missing."""
         return () if cls.unavailable() else tuple(kernels())
 
     def device(self) -> str | None:
-        """The accelerator's name; None for device=cpu."""
+        """Return the accelerator's name, None for device=cpu."""
         return self.on.name
 
     def flush_cache(self) -> None:
@@ -68,7 +68,7 @@ class Torch(Implementation):
         self.on.flush_cache()
 
     def call(self, call: Call) -> Outcome:
-        """Compute on the device; latency_us is the device's, without the way of the tensors there and back."""
+        """Compute on the device; latency_us is the device's time, without the copies of tensors."""
         if call.op not in self.kernels:
             raise CannotShow(f"torch has no kernel for operator {call.op}")
         kernel = self.kernels[call.op]

@@ -1,4 +1,4 @@
-"""What all PyTorch kernels share: the way of the tensors to the device and back, and the time in between."""
+"""What all PyTorch kernels share: tensors to the device and back, and the device time in between."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class TorchKernel(CheckedOperator):
         self.latency_us: float | None = None
 
     def run(self, tensors: Tensors, params: Params) -> Result:
-        """Inputs to the device, compute, outputs back; scalar results are handed on."""
+        """Copy the inputs to the device, compute, copy the outputs back; return the scalar results."""
         inputs = {name: self.device.tensor(tensors[name]) for name in self.inputs}
         shapes = {name: tensors[name].shape for name in self.outputs}
-        with torch.inference_mode(), self.device.device:  # where tensors are made that compute adds to the inputs
+        with torch.inference_mode(), self.device.device:  # new tensors of compute are made on the device
             with self.device.timed() as taken:
                 computed = self.compute(inputs, params, shapes)
             for name in self.outputs:
@@ -37,19 +37,19 @@ class TorchKernel(CheckedOperator):
         return {"status": SUCCESS, **self.scalars(computed)}
 
     def scalars(self, computed: Torches) -> Mapping[str, Any]:
-        """The operator's scalar results."""
+        """Return the operator's scalar results."""
         return {}
 
     @abstractmethod
     def compute(self, inputs: Torches, params: Params, shapes: Shapes) -> dict[str, torch.Tensor]:
-        """The outputs by name, on the device of the inputs; shapes are those of the outputs."""
+        """Return the outputs by name, on the device of the inputs; shapes are those of the outputs."""
 
 
 def store(computed: torch.Tensor, output: Array) -> None:
-    """Copy a result to the caller's memory; rows beyond those it has room for are dropped (num_act_out tells)."""
-    room = torch.from_numpy(output)
-    if computed.shape[1:] != room.shape[1:] or computed.dtype != room.dtype:
-        found, expected = (f"{list(each.shape)} {each.dtype}" for each in (computed, room))
+    """Copy a result to the caller's memory; rows beyond its capacity are dropped (num_act_out has their number)."""
+    memory = torch.from_numpy(output)
+    if computed.shape[1:] != memory.shape[1:] or computed.dtype != memory.dtype:
+        found, expected = (f"{list(each.shape)} {each.dtype}" for each in (computed, memory))
         raise ValueError(f"computed {found}, expected {expected}")
-    rows = min(len(computed), len(room))
-    room[:rows].copy_(computed[:rows])
+    rows = min(len(computed), len(memory))
+    memory[:rows].copy_(computed[:rows])

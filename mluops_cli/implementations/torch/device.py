@@ -1,4 +1,4 @@
-"""The device that the PyTorch kernels run on: whether it is there, its tensors, its clock."""
+"""The device that the PyTorch kernels run on: its availability, its tensors, its timer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import torch
 from mluops_cli.implementations.base import Array
 from schemas.errors import UnavailableError
 
-FLUSH: Final = 256 << 20  # bytes, some times the last-level cache of an accelerator
+FLUSH: Final = 256 << 20  # bytes, several times the last-level cache of an accelerator
 
 
 class Device:
-    """cpu, cuda or mlu, perhaps with a number; UnavailableError where this machine lacks it."""
+    """The device cpu, cuda or mlu, perhaps with a number; UnavailableError where this machine lacks it."""
 
     def __init__(self, name: str) -> None:
         kind = name.partition(":")[0]
@@ -41,7 +41,7 @@ class Device:
 
     @property
     def name(self) -> str | None:
-        """The accelerator's name, None on the host."""
+        """Return the accelerator's name, None on the host."""
         return None if self.on_host else str(self._module.get_device_name())
 
     def flush_cache(self) -> None:
@@ -53,14 +53,14 @@ class Device:
             self._module.synchronize()
 
     def tensor(self, array: Array) -> torch.Tensor:
-        """The array on the device; on the host the same memory."""
+        """Return the array on the device; on the host it shares its memory."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # inputs are read-only, and torch has no such tensors
             return torch.from_numpy(array).to(self.device)
 
     @contextmanager
     def timed(self) -> Iterator[list[float]]:
-        """A list that holds, after the block, the microseconds that the device spent on it."""
+        """Yield a list that holds, after the block, the microseconds that the device spent on it."""
         taken: list[float] = []
         if self.on_host:
             start = time.perf_counter()

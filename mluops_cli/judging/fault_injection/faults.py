@@ -27,6 +27,7 @@ class InjectionTarget:
         sentinels: the values (of parts, where complex) that the output was filled with, None where there are too many.
         exact: whether every threshold is 0, so that the smallest difference counts.
         first, middle, last: flat elements that the contract defines.
+
     """
 
     baseline: Array

@@ -23,6 +23,7 @@ class Trial:
         must_fail: whether a criterion has to fail for it.
         caught: whether the judge failed the output.
         reason: the criterion that must detect it, or why it can't be injected or detected.
+
     """
 
     output: str

@@ -244,9 +244,14 @@ def test_the_handle_and_the_queue_are_destroyed_at_the_end(standin: str, monkeyp
     implementation = CApi(standin)
     called: list[str] = []
     call, queue = implementation.library.call, implementation.runtime._functions["queue_destroy"]
-    monkeypatch.setattr(implementation.library, "call", lambda name, *more: called.append(name) or call(name, *more))
-    destroyed = {"queue_destroy": lambda *more: called.append("cnrtQueueDestroy") or queue(*more)}
-    monkeypatch.setattr(implementation.runtime, "_functions", {**implementation.runtime._functions, **destroyed})
+
+    def recorded(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        called.append(name)
+        return function(*arguments)
+
+    monkeypatch.setattr(implementation.library, "call", lambda name, *more: recorded(name, call, name, *more))
+    destroy = {"queue_destroy": lambda *more: recorded("cnrtQueueDestroy", queue, *more)}
+    monkeypatch.setattr(implementation.runtime, "_functions", {**implementation.runtime._functions, **destroy})
     implementation.close()
     assert called == ["mluOpDestroy", "cnrtQueueDestroy"]
 

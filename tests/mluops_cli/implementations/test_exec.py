@@ -382,6 +382,7 @@ def test_a_case_file_tells_no_answers(
         assert told.inputs[0].has_values
         assert not told.outputs[0].has_values
         meta = proto.get_meta(told.node)
+    assert meta is not None
     assert meta.name
     assert [*meta.expect, *meta.origins, *meta.tags, *meta.withheld] == []
 

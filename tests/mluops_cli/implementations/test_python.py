@@ -19,7 +19,7 @@ from schemas.tensor_descriptor import Descriptor
 
 from .calls import get_indice_pairs, psamask
 
-ROOM = 40  # bytes of workspace the callables here ask for
+WORKSPACE = 40  # bytes of workspace the callables here ask for
 
 
 def make_call(op: str = "alien_op", faults: tuple[str, ...] = (), **changes: Any) -> Call:
@@ -152,29 +152,29 @@ class Full:
         self.params = params
         whole = all((handle, *descriptors.values())) and inputs["x"] is not None
         workspace = params["workspace"]
-        return 0 if whole and workspace is not None and workspace.nbytes >= ROOM else 3
+        return 0 if whole and workspace is not None and workspace.nbytes >= WORKSPACE else 3
 
     def workspace_size(self, op: str, inputs: Any, outputs: Any, params: Any, size: Any) -> int:
         self.asked += 1
         if size is None:
             return 3
-        size[0] = ROOM
+        size[0] = WORKSPACE
         return 0
 
 
 def test_workspace_of_the_size_it_asks_for() -> None:
     kernel = Full()
     outcome = CallableKernel(kernel)(make_call())
-    assert (outcome.status, outcome.workspace_bytes) == ("SUCCESS", ROOM)
+    assert (outcome.status, outcome.workspace_bytes) == ("SUCCESS", WORKSPACE)
     workspace = kernel.params["workspace"]
-    assert (workspace.dtype, workspace.nbytes, workspace.flags.writeable) == (np.uint8, ROOM, True)
+    assert (workspace.dtype, workspace.nbytes, workspace.flags.writeable) == (np.uint8, WORKSPACE, True)
 
 
 @pytest.mark.parametrize(
     "fault", ["null_handle", "null_workspace_size", "workspace:null", "workspace:short", "null_descriptor:x"]
 )
 def test_every_fault_can_be_shown_to_one_that_looks(fault: str) -> None:
-    changes = {"descriptors": {"x": None, "y": None}} if fault.startswith("null_descriptor") else {}
+    changes: dict[str, Any] = {"descriptors": {"x": None, "y": None}} if fault.startswith("null_descriptor") else {}
     assert CallableKernel(Full())(make_call(faults=(fault,), **changes)).status == "BAD_PARAM"
 
 
@@ -185,7 +185,7 @@ def test_workspace_size_is_asked_only_of_whole_calls() -> None:
     adapted(psamask_call(x=Descriptor("NHWC", "half", (1, 2, 3, 9))))
     assert kernel.asked == 0
     # What it is given instead is enough: its status must not come from a missing workspace.
-    assert kernel.params["workspace"].nbytes >= ROOM
+    assert kernel.params["workspace"].nbytes >= WORKSPACE
     adapted(psamask_call())
     assert kernel.asked == 1
 
@@ -348,10 +348,10 @@ def test_a_class_with_workspace_and_synchronize(tmp_path: Path) -> None:
         "    def __init__(self): self.calls, self.waited = 0, 0\n"
         "    def __call__(self, op, inputs, outputs, params):\n"
         "        self.calls += 1\n"
-        "        return {'calls': self.calls, 'waited': self.waited, 'room': params['workspace'].nbytes}\n"
+        "        return {'calls': self.calls, 'waited': self.waited, 'bytes': params['workspace'].nbytes}\n"
         "    def workspace_size(self, op, inputs, outputs, params): return 24\n"
         "    def synchronize(self): self.waited += 1\n"
     )
     implementation = Python(f"{source}:Kernel")
-    assert implementation.call(make_call()).scalars == {"calls": 1, "waited": 1, "room": 24}
-    assert implementation.call(make_call()).scalars == {"calls": 2, "waited": 3, "room": 24}
+    assert implementation.call(make_call()).scalars == {"calls": 1, "waited": 1, "bytes": 24}
+    assert implementation.call(make_call()).scalars == {"calls": 2, "waited": 3, "bytes": 24}

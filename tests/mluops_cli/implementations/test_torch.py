@@ -16,7 +16,7 @@ from mluops_cli.implementations.registry import implementation_named
 from mluops_cli.implementations.torch import Torch
 from schemas.errors import InputError, UnavailableError
 from schemas.tensor_descriptor import Descriptor
-from tests.mluops_cli.implementations.calls import check_hand_values, masked_im2col, psamask
+from tests.mluops_cli.implementations.calls import check_hand_values, masked_im2col, output_of, psamask
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: make test-torch")
 pytestmark = pytest.mark.torch
@@ -52,7 +52,7 @@ def test_columns_are_copied_bit_for_bit() -> None:
     feature = np.ascontiguousarray(np.resize(payload, (1, 1, 3, 3)))
     call = Call(call.op, {**call.inputs, "feature": feature}, call.outputs, call.params, call.descriptors)
     Torch().call(call)
-    column = call.outputs["data_col"][:, 1].view(np.uint32)  # type: ignore[union-attr]
+    column = output_of(call, "data_col")[:, 1].view(np.uint32)
     assert column.tolist() == feature[0, 0, :2, :2].reshape(-1).view(np.uint32).tolist()
 
 

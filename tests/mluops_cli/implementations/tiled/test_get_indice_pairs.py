@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from mluops_cli.implementations.tiled import kernels
+from mluops_cli.implementations.tiled.base import WorkspaceKernel
 from mluops_cli.implementations.tiled.onchip import Machine, OnChipLimitError
 from schemas.tensor_descriptor import Descriptor
 from tests.mluops_cli.implementations.tiled.trial import MACHINES, Trial, unwritten
@@ -22,7 +24,7 @@ ONES: Triple = (1, 1, 1)
 
 
 def trial(
-    sites: list[tuple[int, ...]],
+    sites: Sequence[tuple[int, ...]],
     space: Triple,
     batch: int = 1,
     filters: Triple = (3, 3, 3),
@@ -35,20 +37,20 @@ def trial(
     steps = zip(space, filters, pad, stride, dilation, strict=True)
     out_space = space if subm else tuple((i + 2 * p - d * (f - 1) - 1) // s + 1 for i, f, p, s, d in steps)
     reached: list[list[tuple[int, tuple[int, ...]]]] = []
-    for k in itertools.product(*map(range, filters)):
+    for offset in itertools.product(*map(range, filters)):
         reached.append([])
         for j, (n, *p) in enumerate(sites):
-            o = [(p[a] + pad[a] - k[a] * dilation[a]) / stride[a] for a in range(3)]
+            o = [(p[a] + pad[a] - offset[a] * dilation[a]) / stride[a] for a in range(3)]
             if all(x == int(x) and 0 <= x < bound for x, bound in zip(o, out_space, strict=True)):
                 reached[-1].append((j, (n, *map(int, o))))
     out = sites if subm else sorted({site for each in reached for _, site in each})
     row_of = {site: row for row, site in enumerate(out)}
     pairs = np.full((len(reached), 2, len(sites)), -1, np.int32)
+    numbers = np.zeros(len(reached), np.int32)
     for k, found in enumerate(reached):
         kept = [(j, row_of[site]) for j, site in found if site in row_of]
         pairs[k, :, : len(kept)] = np.array(kept, np.int32).reshape(-1, 2).T
-        reached[k] = kept
-    numbers = np.array([len(each) for each in reached], np.int32)
+        numbers[k] = len(kept)
     params = {"dimnb": 5, "batch": batch, "pad": list(pad), "stride": list(stride), "dilation": list(dilation)}
     params |= {"input_space": list(space), "filter_space": list(filters), "output_space": list(out_space)}
     params |= {"sub_m": int(subm), "transpose": 0, "inverse": 0}
@@ -112,6 +114,16 @@ def test_two_adjacent_points_in_subm() -> None:
     assert sum(numbers) == 4
     assert case.outputs["indice_pairs"][13, :, :2].tolist() == [[0, 1], [0, 1]]
     assert case.outputs["indice_pairs"][12, :, 0].tolist() == [0, 1]  # from w=1 by kw=0 to w=2
+
+
+def test_c2_subm_takes_an_out_indices_with_more_rows_than_sites() -> None:
+    case, (out, _, numbers) = trial([(0, 1, 1, 1), (0, 1, 1, 2)], (3, 3, 3), subm=True)
+    case.outputs["out_indices"] = unwritten((5, 4), np.int32)
+    assert case.run() == {"status": "SUCCESS", "num_act_out": 2}
+    np.testing.assert_array_equal(case.outputs["out_indices"][:2], out)
+    np.testing.assert_array_equal(case.outputs["indice_num"], numbers)
+    case.outputs["out_indices"] = unwritten((1, 4), np.int32)
+    assert case.run() == "BAD_PARAM"
 
 
 @pytest.mark.parametrize("side", [1224, 1324, 2000])
@@ -260,6 +272,7 @@ def test_workspace_protocol(subm: bool) -> None:
     assert case.run(workspace=-1) == "BAD_PARAM"
     check(case, answer)
     kernel = kernels()[OP]()
+    assert isinstance(kernel, WorkspaceKernel)
     size = np.zeros(1, np.uint64)
     assert kernel.workspace_size(OP, case.inputs, case.outputs, case.params, None) == "BAD_PARAM"
     assert kernel.workspace_size(OP, case.inputs, case.outputs, case.params, size) == "SUCCESS"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mluops_cli.implementations.tiled import kernels
+from mluops_cli.implementations.tiled.base import WorkspaceKernel
 from mluops_cli.implementations.tiled.onchip import Machine, OnChipLimitError
 from schemas.tensor_descriptor import Descriptor
 from tests.mluops_cli.implementations.tiled.trial import MACHINES, Trial, unwritten
@@ -54,7 +55,7 @@ def right(case: Trial) -> Array:
 
 def random_masks(count: int, size: int, reach: int, seed: int) -> list[int]:
     """Indices from well before the feature to well behind it, with repeats."""
-    return np.random.default_rng(seed).integers(-reach, size + reach, count).tolist()
+    return [int(each) for each in np.random.default_rng(seed).integers(-reach, size + reach, count)]
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -169,6 +170,7 @@ def test_workspace_protocol() -> None:
     assert case.run(workspace=0) == "SUCCESS"
     assert case.run(workspace=100) == "SUCCESS"
     kernel = kernels()[OP]()
+    assert isinstance(kernel, WorkspaceKernel)
     size = np.zeros(1, np.uint64)
     assert kernel.workspace_size(OP, case.inputs, case.outputs, case.params, size) == "SUCCESS"
     assert size[0] == (2 * 3 * 4 + 18 * 3) * 4  # feature and data_col

@@ -24,10 +24,12 @@ SHAPES = (  # N, H, W, h_mask, w_mask
     (1, 2, 13, 3, 8),
 )
 
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
-def pairs(N: int, H: int, W: int, h_mask: int, w_mask: int, psa_type: int) -> list[tuple[tuple[int, ...], ...]]:
+
+def pairs(N: int, H: int, W: int, h_mask: int, w_mask: int, psa_type: int) -> list[Pair]:
     """(index in the masked tensor, index in the full tensor) of every valid cell, by the formula."""
-    found = []
+    found: list[Pair] = []
     for n in range(N):
         for h in range(H):
             for w in range(W):
@@ -47,7 +49,7 @@ def trial(shape: tuple[int, ...], psa_type: int, backward: bool = False) -> tupl
     given, computed = (full, masked) if backward else (masked, full)
     values = (np.arange(np.prod(given), dtype=np.float32) + 1).reshape(given)
     right = np.zeros(computed, np.float32)
-    for in_masked, in_full in pairs(*shape, psa_type):
+    for in_masked, in_full in pairs(N, H, W, h_mask, w_mask, psa_type):
         source, target = (in_full, in_masked) if backward else (in_masked, in_full)
         right[target] = values[source]
     names = ("dy", "dx") if backward else ("x", "y")
@@ -91,7 +93,12 @@ def test_memory_for_so_many_positions_makes_so_many_tiles(
     seen = []
     kernel = PsamaskBackward if backward else PsamaskForward
     tile = kernel.tile
-    monkeypatch.setattr(kernel, "tile", lambda self, *args: (seen.append(1), tile(self, *args)))
+
+    def counted(self: Any, *arguments: Any) -> None:
+        seen.append(1)
+        tile(self, *arguments)
+
+    monkeypatch.setattr(kernel, "tile", counted)
     assert case.run(Machine(nram=positions * bytes_of_position, clusters=1, cores=1)) == "SUCCESS"
     assert len(seen) == tiles
     (computed,) = case.outputs.values()

@@ -60,7 +60,8 @@ def right(case: Trial) -> Array:
         image = n // (grid.shape[0] // B)
         for h in range(grid.shape[1]):
             for w in range(grid.shape[2]):
-                for row, column, weight in corners(*map(float, grid[n, h, w]), H, W):
+                y, x = grid[n, h, w].tolist()
+                for row, column, weight in corners(y, x, H, W):
                     if backward:
                         answer[image, row, column] += weight * given[n, h, w]
                     else:

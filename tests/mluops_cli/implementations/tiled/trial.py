@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from mluops_cli.implementations.tiled import kernels
+from mluops_cli.implementations.tiled.base import WorkspaceKernel
 from mluops_cli.implementations.tiled.onchip import Machine
 from schemas.tensor_descriptor import Descriptor
 
@@ -38,7 +40,7 @@ class Trial:
         self,
         machine: Machine | None = None,
         *,
-        describe: dict[str, Descriptor | None] | None = None,
+        describe: Mapping[str, Descriptor | None] | None = None,
         null: tuple[str, ...] = (),
         params: dict[str, Any] | None = None,
         handle: object | None = "handle",
@@ -49,7 +51,7 @@ class Trial:
         inputs = {name: None if name in null else read_only(array) for name, array in self.inputs.items()}
         outputs = {name: None if name in null else array for name, array in self.outputs.items()}
         given = {**self.params, **(params or {})}
-        if hasattr(kernel, "workspace_size"):
+        if isinstance(kernel, WorkspaceKernel):
             given["workspace"] = None
             # 0x3C bytes read as positive integers and plain floats: stale memory that could pass for an answer.
             if workspace is not None:
@@ -61,14 +63,15 @@ class Trial:
 
 def read_only(array: Array) -> Array:
     """A view that can't be written, as inputs are handed over."""
-    view = array.view()
+    view: Array = array.view()
     view.flags.writeable = False
     return view
 
 
 def unwritten(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
     """An output buffer full of a value that no answer holds."""
-    return np.full(shape, SENTINEL, dtype)
+    array: Array = np.full(shape, SENTINEL, dtype)
+    return array
 
 
 MACHINES = (
