@@ -56,6 +56,7 @@ class CaseContent:
         return {
             "data_version": meta.data_version or 1,
             "expect": list(self.expect),
+            **({"beyond_design": True} if meta.beyond_design else {}),
             "faults": list(map(str, self.faults)),
             "tags": list(self.tags),
             "params": dict(self.params),

@@ -44,6 +44,7 @@ def build_node(case: Case, contract: Contract, baseline: bool, *, per_output: bo
         suite=case.suite,
         name=case.name,
         expect=case.expect,
+        beyond_design=case.beyond_design or None,
         seed=case.seed,
         spec_digest=digest(case),
         version=__version__,

@@ -46,6 +46,7 @@ class Bound:
     descriptors: Mapping[str, Descriptor | None]
     criteria: Mapping[str, tuple[Criterion, ...]]
     expect: tuple[str, ...] = (SUCCESS,)
+    beyond_design: bool = False
     faults: tuple[Fault, ...] = ()
     tags: tuple[str, ...] = ()
     omitted: frozenset[str] = frozenset()
@@ -65,6 +66,18 @@ class Bound:
     def valid(self) -> bool:
         """Whether a correct implementation computes something: only SUCCESS is expected."""
         return self.expect == (SUCCESS,)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The outputs that are compared with the baseline: judged ones, but for those that an empty call leaves."""
+        empty = not all(record.elements for record in self.records.values())
+        tensors = {} if self.operator is None else self.operator.contract.tensors
+        undefined = {name for name in self.outputs if empty and name in tensors and tensors[name].undefined_when_empty}
+        return tuple(
+            name
+            for name, record in self.outputs.items()
+            if record.judged and not record.absent and name not in undefined
+        )
 
     @property
     def carries_baseline(self) -> bool:
@@ -183,6 +196,7 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
         },
         criteria=_criteria(file, operator, outputs),
         expect=(tuple(meta.expect) if meta else ()) or (SUCCESS,),
+        beyond_design=bool(meta and meta.beyond_design),
         faults=faults,
         tags=tuple(meta.tags) if meta else (),
         omitted=frozenset(meta.withheld if meta else ()) | tensors_with("null_pointer", faults),

@@ -47,8 +47,8 @@ class TensorPlan:
 class Case:
     """One case of an operator.
 
-    expect lists the accepted statuses; faults what the call of an invalid case omits; criteria holds an entry per
-    output; place is the spec's file:line.
+    expect lists the accepted statuses; beyond_design: no design and no vendor demands them. faults tells what the call
+    of an invalid case omits. criteria holds an entry per output. place is the spec's file:line.
     """
 
     op: str
@@ -59,6 +59,7 @@ class Case:
     outputs: tuple[TensorPlan, ...]
     criteria: Mapping[str, tuple[Criterion, ...]]
     expect: tuple[str, ...] = (SUCCESS,)
+    beyond_design: bool = False
     faults: tuple[Fault, ...] = ()
     tags: tuple[str, ...] = ()
     seed: int = 1

@@ -22,6 +22,10 @@ Env = dict[str, Any]  # sizes and parameters by name
 
 LARGE: Final = 2**31  # elements from which on a tensor counts as large
 UNKNOWN: Final = -1  # a size that only the data tell
+# Where a rule stands: "design" or "design SECTION"; "vendor", which the vendor's library checks; "ours", nobody else's.
+DESIGN: Final = "design"
+VENDOR: Final = "vendor"
+OURS: Final = "ours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class TensorSpec:
     fill: int | None = None  # what the caller sets an output to before the call, instead of a sentinel
     expected_zero_fraction: float = 0.0  # share of zeros beyond which only a suspicious baseline goes
     compare: Literal["elementwise", "rulebook"] = "elementwise"
+    undefined_when_empty: bool = False  # whether a call with an empty tensor may leave it unwritten
 
     @property
     def dims(self) -> tuple[Expression, ...]:
@@ -56,8 +61,9 @@ class Parameter:
 
     minimum and maximum are inclusive; choices names the legal values. default is an integer or an expression; without
     one the parameter must be given, or be bound by a shape. statuses are what breaking the range is answered with;
-    empty: such a case is refused when a spec is expanded. output = (tensor, dim): the count of an output's rows, a size
-    that only the data tell; an information for readers of the file, not handed to implementations.
+    empty: such a case is refused when a spec is expanded. origin says where the range stands, as in Rule.
+    output = (tensor, dim): the count of an output's rows, a size that only the data tell. Implementations don't get it;
+    it is in the file for its readers.
     """
 
     name: str
@@ -67,7 +73,7 @@ class Parameter:
     length: int | None = None
     default: int | str | None = None
     statuses: tuple[str, ...] = (BAD_PARAM,)
-    vendor_unchecked: bool = False
+    origin: str = DESIGN
     output: tuple[str, int] | None = None
     text: str = ""
 
@@ -78,21 +84,24 @@ class Rule:
 
     breaks lists assignments (sizes or parameters by name) that break this rule alone, for derived invalid cases.
     statuses empty: a case that breaks it is refused when a spec is expanded, nothing is expected of an implementation.
+    origin says where the rule stands (DESIGN, VENDOR, OURS); what is OURS alone no implementation has to check.
     """
 
     text: str
     holds: str
     statuses: tuple[str, ...] = (BAD_PARAM,)
     breaks: tuple[Mapping[str, Any], ...] = ()
+    origin: str = DESIGN
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken rule: what it says, and the statuses a correct implementation may answer with."""
+    """One broken rule: what it says, the statuses a correct implementation may answer with, and where it stands."""
 
     rule: str
     statuses: tuple[str, ...]
     text: str
+    origin: str = DESIGN
 
 
 class Tensor(Protocol):
@@ -251,7 +260,7 @@ class Contract:
         if any(violation.rule.endswith(".rank") for violation in found):
             return found
         broken = [
-            Violation(rule.text, rule.statuses, f"not true: {rule.text} ({rule.holds})")
+            Violation(rule.text, rule.statuses, f"not true: {rule.text} ({rule.holds})", rule.origin)
             for rule in self.rules
             if self._breaks(rule, env)
         ]
@@ -354,5 +363,5 @@ def _parameter(parameter: Parameter, env: Env) -> list[Violation]:
             expected = f"{parameter.maximum} or less"
         else:
             continue
-        return [Violation(name, parameter.statuses, f"{name} is {value}, expected {expected}")]
+        return [Violation(name, parameter.statuses, f"{name} is {value}, expected {expected}", parameter.origin)]
     return []

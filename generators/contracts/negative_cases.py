@@ -20,7 +20,7 @@ from generators.contracts.faults import (
     null_pointer,
     tensors_with,
 )  # fmt: skip
-from generators.contracts.model import LARGE, Contract, Env, Parameter, Shape, Violation
+from generators.contracts.model import DESIGN, LARGE, OURS, VENDOR, Contract, Env, Parameter, Shape, Violation
 from generators.data.distributions import Values, parse_values
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
@@ -39,7 +39,7 @@ def broken(case: Case, contract: Contract) -> list[Violation]:
     return [
         *contract.violations(descriptors, case.params),
         *(
-            Violation(str(fault), (BAD_PARAM,), fault.text)
+            Violation(str(fault), (BAD_PARAM,), fault.text, OURS if fault == WORKSPACE_SHORT else DESIGN)
             for fault in case.faults
             if fault.kind != "null_descriptor"  # violations tells of it
         ),
@@ -47,7 +47,7 @@ def broken(case: Case, contract: Contract) -> list[Violation]:
 
 
 def check_invalid(case: Case, contract: Contract) -> None:
-    """InputError unless the case breaks exactly one rule and expects just the statuses of that rule."""
+    """InputError unless the case breaks exactly one rule, and expects just what the contract says of that rule."""
     found = broken(case, contract)
     if len(found) != 1:
         listed = "; ".join(violation.text for violation in found) or "nothing is wrong with it"
@@ -55,6 +55,10 @@ def check_invalid(case: Case, contract: Contract) -> None:
     if set(case.expect) != set(found[0].statuses):
         expected = " or ".join(found[0].statuses) or "no case (refused when a spec is expanded)"
         raise InputError(f"case {case.id} expects {' or '.join(case.expect)}, the contract says {expected}")
+    if case.beyond_design != (found[0].origin == OURS):
+        given, right = ("expect_beyond_design", "expect") if case.beyond_design else ("expect", "expect_beyond_design")
+        text = f"{found[0].text} (this rule stands in {_standing(found[0].origin)})"
+        raise InputError(f"case {case.id} has {given}, expected {right}: {text}")
 
 
 def derive_invalid(base: Case, contract: Contract) -> Iterator[Case]:
@@ -67,7 +71,13 @@ def derive_invalid(base: Case, contract: Contract) -> Iterator[Case]:
         for case in derive(base, contract):
             found = broken(case, contract)
             if len(found) == 1 and found[0].statuses:
-                yield replace(case, expect=found[0].statuses)
+                yield replace(case, expect=found[0].statuses, beyond_design=found[0].origin == OURS)
+
+
+def _standing(origin: str) -> str:
+    if origin == OURS:
+        return "neither the design nor the vendor's library"
+    return "the vendor's library" if origin == VENDOR else f"the {origin}"
 
 
 def _plans(case: Case) -> tuple[TensorPlan, ...]:
@@ -89,9 +99,7 @@ def _variant(base: Case, slug: str, plans: Mapping[str, TensorPlan], **changes: 
     return replace(base, name=f"{base.name}_{slug}", inputs=inputs, outputs=outputs, **changes)
 
 
-def _assigned(
-    base: Case, contract: Contract, slug: str, values: Mapping[str, Any], tags: tuple[str, ...] = ()
-) -> Case | None:
+def _assigned(base: Case, contract: Contract, slug: str, values: Mapping[str, Any]) -> Case | None:
     """The base with other sizes or parameters and the shapes that follow; None where a size would be negative."""
     env = {**_env(base, contract), **values}
     shapes = {plan.name: contract.shape(plan.name, env) for plan in _plans(base)}
@@ -99,7 +107,7 @@ def _assigned(
         return None
     plans = {plan.name: _sized(plan, shapes[plan.name]) for plan in _plans(base)}
     params = {name: values.get(name, value) for name, value in base.params.items()}
-    return _variant(base, slug, plans, params=params, tags=(*base.tags, *tags))
+    return _variant(base, slug, plans, params=params)
 
 
 def _sized(plan: TensorPlan, dims: Shape) -> TensorPlan:
@@ -125,7 +133,6 @@ def _out_of_range(parameter: Parameter) -> list[int]:
 def _parameters(base: Case, contract: Contract) -> Iterator[Case]:
     env = _env(base, contract)
     for parameter in contract.passed_parameters:
-        tags = ("vendor_unchecked",) if parameter.vendor_unchecked else ()
         for value in _out_of_range(parameter):
             changed: list[tuple[str, Any]] = [(f"{parameter.name}_{_word(value)}", value)]
             if parameter.length is not None:
@@ -135,7 +142,7 @@ def _parameters(base: Case, contract: Contract) -> Iterator[Case]:
                     for axis in range(parameter.length)
                 ]
             for slug, new in changed:
-                case = _assigned(base, contract, slug, {parameter.name: new}, tags)
+                case = _assigned(base, contract, slug, {parameter.name: new})
                 if case is not None:
                     yield case
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from generators.contracts.model import Contract, Env, Parameter, Rule, TensorSpec
+from generators.contracts.model import OURS, VENDOR, Contract, Env, Parameter, Rule, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
 from generators.data.point_clouds import cell_numbers, cells_at, draw_sites
 from schemas.criteria import Criterion
@@ -22,12 +22,21 @@ _SIZE = "(input_space[{0}] + 2*pad[{0}] - dilation[{0}]*(filter_space[{0}] - 1) 
 _OUTPUT_SPACE = ", ".join(_SIZE.format(axis) for axis in range(3))
 
 
-def _output(name: str, shape: str) -> TensorSpec:
-    return TensorSpec(name, ("int32",), "ARRAY", shape, criteria=_EXACT, expected_zero_fraction=1.0, compare="rulebook")
+def _output(name: str, shape: str, *, undefined_when_empty: bool = True) -> TensorSpec:
+    return TensorSpec(
+        name,
+        ("int32",),
+        "ARRAY",
+        shape,
+        criteria=_EXACT,
+        expected_zero_fraction=1.0,
+        compare="rulebook",
+        undefined_when_empty=undefined_when_empty,
+    )
 
 
 def _triple(name: str, minimum: int, default: str | None = None) -> Parameter:
-    return Parameter(name, minimum=minimum, length=3, default=default, text="per axis d, h, w")
+    return Parameter(name, minimum=minimum, length=3, default=default, text="per axis d, h, w", origin=VENDOR)
 
 
 class GetIndicePairs(Operator):
@@ -38,31 +47,39 @@ class GetIndicePairs(Operator):
         category="index",
         inputs=(TensorSpec("indices", ("int32",), "ARRAY", "L 4", values={"recipe": "lidar"}),),
         outputs=(
-            _output("out_indices", "A 4"),
+            _output("out_indices", "A 4", undefined_when_empty=False),
             _output("indice_pairs", "prod(filter_space) 2 L"),
             _output("indice_num", "prod(filter_space)"),
         ),
         parameters=(
-            Parameter("dimnb", minimum=5, maximum=5, default=5, text="dims of the dense tensor: only 3-D"),
-            Parameter("batch", minimum=1),
+            Parameter(
+                "dimnb", minimum=5, maximum=5, default=5, text="dims of the dense tensor: only 3-D", origin="design 1.4"
+            ),
+            Parameter("batch", minimum=1, origin=VENDOR),
             _triple("pad", 0),
             _triple("stride", 1),
             _triple("dilation", 1),
             _triple("input_space", 1),
             _triple("filter_space", 1),
-            Parameter("sub_m", choices={"default": 0, "subm": 1}, default=0, statuses=()),
+            Parameter("sub_m", choices={"default": 0, "subm": 1}, default=0, statuses=(), origin=OURS),
             _triple("output_space", 1, f"input_space if sub_m else [{_OUTPUT_SPACE}]"),
-            Parameter("transpose", minimum=0, maximum=0, default=0),
-            Parameter("inverse", minimum=0, maximum=0, default=0),
+            Parameter("transpose", minimum=0, maximum=0, default=0, origin="design 1.4"),
+            Parameter("inverse", minimum=0, maximum=0, default=0, origin="design 1.4"),
             Parameter("num_act_out", output=("out_indices", 0)),
         ),
         rules=(
-            Rule("output_space follows from the convolution", f"sub_m or output_space == ({_OUTPUT_SPACE})", ()),
+            Rule(
+                "output_space follows from the convolution",
+                f"sub_m or output_space == ({_OUTPUT_SPACE})",
+                (),
+                origin=OURS,
+            ),
             *(
                 Rule(
                     f"stride or dilation is 1 on axis {axis}",
                     f"stride[{axis}] == 1 or dilation[{axis}] == 1",
                     breaks=({name: tuple(1 + (i == axis) for i in range(3)) for name in ("stride", "dilation")},),
+                    origin=VENDOR,
                 )
                 for axis in range(3)
             ),
@@ -70,27 +87,31 @@ class GetIndicePairs(Operator):
                 "64 bits hold the number of every cell",
                 f"batch*prod(input_space) < {_CELLS} and batch*prod(output_space) < {_CELLS}",
                 (),
+                origin=OURS,
             ),
             Rule("subm keeps the sites", "not sub_m or A == L or A < 0"),  # below 0: not known yet
-            Rule("subm has stride 1", "not sub_m or stride == (1, 1, 1)"),
-            Rule("subm has dilation 1", "not sub_m or dilation == (1, 1, 1)"),
-            Rule("subm keeps the space", "not sub_m or output_space == input_space"),
+            Rule("subm has stride 1", "not sub_m or stride == (1, 1, 1)", origin=VENDOR),
+            Rule("subm has dilation 1", "not sub_m or dilation == (1, 1, 1)", origin=VENDOR),
+            Rule("subm keeps the space", "not sub_m or output_space == input_space", origin="design 1.2"),
             Rule(
                 "at most 4096 kernel offsets",
                 "prod(filter_space) <= 4096",
                 breaks=({"filter_space": (17, 17, 17)}, {"filter_space": (1, 1, 4097)}),
+                origin=VENDOR,
             ),
             Rule(
                 "no more sites than cells",
                 "L <= batch*prod(input_space) or batch < 1 or min(input_space) < 1",
                 breaks=({"L": 2**18, "filter_space": (1, 1, 1)},),
+                origin=VENDOR,
             ),
             Rule(
                 "no more outputs than cells",
                 "A <= batch*prod(output_space) or batch < 1 or min(output_space) < 1",
                 breaks=({"A": 2**18},),
+                origin=VENDOR,
             ),
-            Rule("at most 1000000 sites", "L <= 1000000", (BAD_PARAM, NOT_SUPPORTED, SUCCESS)),
+            Rule("at most 1000000 sites", "L <= 1000000", (BAD_PARAM, NOT_SUPPORTED, SUCCESS), origin=VENDOR),
         ),
         zero_elements={"L": SUCCESS},
         workspace=True,

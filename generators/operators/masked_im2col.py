@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from generators.contracts.model import Contract, Env, Parameter, TensorSpec
+from generators.contracts.model import OURS, VENDOR, Contract, Env, Parameter, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM, SUCCESS
@@ -18,7 +18,7 @@ _COLUMNS = {"integers": ["pad_w - kernel_w", "W + pad_w"]}
 
 def _pad(name: str) -> Parameter:
     """Any int, negative too; what an int can't hold is refused when a spec is expanded."""
-    return Parameter(name, minimum=-(2**31), maximum=2**31 - 1, default=1, statuses=())
+    return Parameter(name, minimum=-(2**31), maximum=2**31 - 1, default=1, statuses=(), origin=OURS)
 
 
 def _taps(index: Array, pad: int, tap: int, size: int) -> tuple[Array, Array]:
@@ -50,8 +50,8 @@ class MaskedIm2colForward(Operator):
             ),
         ),
         parameters=(
-            Parameter("kernel_h", minimum=1, default=3),
-            Parameter("kernel_w", minimum=1, default=3),
+            Parameter("kernel_h", minimum=1, default=3, origin=VENDOR),
+            Parameter("kernel_w", minimum=1, default=3, origin=VENDOR),
             _pad("pad_h"),
             _pad("pad_w"),
         ),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from generators.contracts.model import Contract, Env, Parameter, TensorSpec
+from generators.contracts.model import OURS, Contract, Env, Parameter, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
@@ -28,9 +28,9 @@ def _contract(op: str, given: TensorSpec, computed: TensorSpec) -> Contract:
         inputs=(given,),
         outputs=(computed,),
         parameters=(
-            Parameter("psa_type", choices={"collect": COLLECT, "distribute": DISTRIBUTE}),
-            Parameter("h_mask", minimum=1, vendor_unchecked=True),
-            Parameter("w_mask", minimum=1, vendor_unchecked=True),
+            Parameter("psa_type", choices={"collect": COLLECT, "distribute": DISTRIBUTE}, origin=OURS),
+            Parameter("h_mask", minimum=1, origin=OURS),
+            Parameter("w_mask", minimum=1, origin=OURS),
         ),
         zero_elements={"N": SUCCESS, "H": SUCCESS, "W": SUCCESS},
         large=(BAD_PARAM, NOT_SUPPORTED),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from generators.contracts.model import Contract, Env, Rule, TensorSpec
+from generators.contracts.model import OURS, Contract, Env, Rule, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM
@@ -25,7 +25,7 @@ def _contract(op: str, first: TensorSpec, computed: TensorSpec, theory_ops: str)
         category="composite",
         inputs=(first, TensorSpec("grid", ("float",), "ARRAY", _GRID, values={"recipe": "grid"})),
         outputs=(computed,),
-        rules=(Rule("N is a multiple of B", "N % B == 0", breaks=({"N": 5},)),),
+        rules=(Rule("N is a multiple of B", "N % B == 0", breaks=({"N": 5},), origin=OURS),),
         zero_elements=dict.fromkeys(("B", "H", "W", "C", "N", "OH", "OW"), BAD_PARAM),
         theory_ops=theory_ops,
         network="Faster R-CNN, CoupleNet",

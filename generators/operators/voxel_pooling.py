@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from generators.contracts.model import Contract, Env, Parameter, TensorSpec
+from generators.contracts.model import VENDOR, Contract, Env, Parameter, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
 from schemas.criteria import Criterion
 
@@ -43,7 +43,7 @@ class VoxelPoolingForward(Operator):
             ),
         ),
         parameters=tuple(
-            Parameter(name, minimum=1)
+            Parameter(name, minimum=1, origin=VENDOR if name == "num_voxel_z" else "design 1.4")
             for name in ("batch_size", "num_points", "num_channels", "num_voxel_x", "num_voxel_y", "num_voxel_z")
         ),
         theory_ops="2*batch_size*num_voxel_y*num_voxel_x*num_channels + 3*batch_size*num_points",

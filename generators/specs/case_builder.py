@@ -33,6 +33,7 @@ from schemas.tensor_descriptor import Descriptor, sparse_strides
 Raw = Mapping[str, Any]
 
 _NOTHING: Final[Raw] = {}
+_BEYOND: Final = "expect_beyond_design"
 _MEMO: Final = 4096  # parsed values kept; a spec written out has as many as entries
 _FAULTS: Final = frozenset(("null_handle", "null_descriptors", "null_pointers", "workspace", "null_workspace_size"))
 
@@ -98,10 +99,14 @@ class CaseBuilder:
             self._plan("outputs", tensor, outputs.get(tensor.name, _NOTHING), shapes, env, dtypes)
             for tensor in contract.outputs
         ]
+        key = _BEYOND if _BEYOND in raw else "expect"
+        if key == _BEYOND and "expect" in raw:
+            raise Problem((_BEYOND,), "expect is given too, expected one of the two")
         case = Case(
             contract.op, suite, name, {each: env[each] for each in self._parameters}, tuple(planned), tuple(computed),
             self._criteria_of(raw["criteria"]) if "criteria" in raw else self._criteria,
-            _expect(raw["expect"]) if "expect" in raw else (SUCCESS,),
+            _expect(raw[key]) if key in raw else (SUCCESS,),
+            key == _BEYOND,
             _faults(raw) if not _FAULTS.isdisjoint(raw) else (),
             tuple(raw.get("tags", ())), raw.get("seed", self._seed), place,
         )  # fmt: skip
@@ -212,7 +217,7 @@ class CaseBuilder:
             try:
                 check_invalid(case, self.contract)
             except InputError as error:
-                raise Problem(("expect",), error.message) from None
+                raise Problem((_BEYOND if case.beyond_design else "expect",), error.message) from None
             return
         plans = (*case.inputs, *case.outputs)
         if self.contract.sound(plans, env):

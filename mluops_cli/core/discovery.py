@@ -214,7 +214,8 @@ def noted_fields(path: Path) -> tuple[str, dict[str, Any]] | None:
             op, suite, name = case.split("/", 2)
             omitted = [tensor["name"] for tensor in entry.get("tensors", ()) if "hash" not in tensor]
             lists = {key: list(entry.get(key, ())) for key in ("expect", "faults")}
-            return op, {"suite": suite, "name": name, **lists, "withheld": omitted}
+            beyond = bool(entry.get("beyond_design", False))
+            return op, {"suite": suite, "name": name, **lists, "beyond_design": beyond, "withheld": omitted}
     return None
 
 

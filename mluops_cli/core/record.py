@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mluops_cli.core.statuses import (
     EXIT_CODE_OF_BLAME,
@@ -23,6 +23,17 @@ from schemas.status import SUCCESS
 RESULTS: Final = "results.jsonl"
 
 
+class Counted(NamedTuple):
+    """What a tally counts of a record.
+
+    unexpected: a case beyond the design passed with another status than the expected ones.
+    """
+
+    status: str
+    blame: str | None = None
+    unexpected: bool = False
+
+
 @dataclass(slots=True)
 class Record:
     """One line of results.jsonl. blame says whose fault an `error` is; latency in microseconds, sizes in bytes.
@@ -34,7 +45,7 @@ class Record:
     --keep-outputs, the case file with the outputs of a failing case, or why there is none. platform and device: what
     ran the case, such as linux-x86_64 and the name of the accelerator or the processor. case_hash is the hash of the
     case file with its external data (core/fingerprint.py), options_hash that of the options (CaseOptions.digest): what
-    --resume knows a change by.
+    --resume knows a change by. beyond_design: no design demands the expected statuses, so any answer passes.
     """
 
     case: str
@@ -70,11 +81,18 @@ class Record:
     device: str = ""
     case_hash: str = ""
     options_hash: str = ""
+    beyond_design: bool = False
 
     @property
     def legal(self) -> bool:
         """Whether the operator must accept the case: no status but SUCCESS is expected."""
         return not self.expected_status or self.expected_status == [SUCCESS]
+
+    @property
+    def counted(self) -> Counted:
+        """What a tally counts of the record."""
+        answered = self.operator_status not in (None, *self.expected_status)
+        return Counted(self.status, self.blame, self.beyond_design and answered)
 
     def as_json(self) -> dict[str, Any]:
         """The record as JSON can carry it: NaN and Inf become null."""
@@ -87,10 +105,13 @@ class Tally:
 
     counts: Counter[str] = field(default_factory=Counter)
     codes: set[int] = field(default_factory=set)
+    unexpected: int = 0  # answers beyond the design that were others than expected
 
-    def add(self, status: str, blame: str | None) -> None:
+    def add(self, counted: Counted) -> None:
         """Count one record."""
+        status, blame, unexpected = counted
         self.counts[status] += 1
+        self.unexpected += unexpected
         if status in FAILING:
             self.codes.add(EXIT_CODE_OF_BLAME.get(blame, FAILED))
 
@@ -108,9 +129,9 @@ class Tally:
         return any(self.counts[status] for status in PASSING)
 
     def exit_code(self, *, strict: bool = False, interrupted: bool = False) -> int:
-        """The highest of what happened; strict: a mistrusted pass fails."""
+        """The highest of what happened; strict: a mistrusted pass fails, and an unexpected answer beyond the design."""
         codes = {PASSED, *self.codes}
-        if strict and self.counts["mistrusted"]:
+        if strict and (self.counts["mistrusted"] or self.unexpected):
             codes.add(FAILED)
         if not self.validated:
             codes.add(FAILED)
@@ -136,7 +157,7 @@ class RecordError(ValueError):
 # Types by the annotation of a field: an isinstance per value, where a validating library takes as long as all the rest.
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "str": (str,), "str | None": (str, type(None)), "int": (int,), "int | None": (int, type(None)),
-    "float | None": (int, float, type(None)), "bool | None": (bool, type(None)), "Status": (str,),
+    "float | None": (int, float, type(None)), "bool": (bool,), "bool | None": (bool, type(None)), "Status": (str,),
     "Blame | None": (str, type(None)), "list[str]": (list,), "list[float] | None": (list, type(None)),
     "dict[str, Any]": (dict,), "dict[str, Any] | None": (dict, type(None)),
 }  # fmt: skip

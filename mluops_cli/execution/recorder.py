@@ -66,8 +66,8 @@ class Recorder:
         """
         settings = self.settings
         done = settings.earlier.kept
-        for status, blame in done.values():
-            self.tally.add(status, blame)
+        for counted in done.values():
+            self.tally.add(counted)
         todo = [case for case in cases if case.id not in done]
         self.selected = len(todo) + len(done)
         self.unreadable = [case for case in todo if case.problem is not None]
@@ -103,7 +103,7 @@ class Recorder:
         record.repro = repro_line(self.settings.options, case.file, str(self.settings.out))
         if self.settings.waive is not None:
             record = self.settings.waive(record)
-        self.tally.add(record.status, record.blame)
+        self.tally.add(record.counted)
         self.emit(CaseFinished(record))
 
     def close(self, *, interrupted: bool) -> RunFinished:

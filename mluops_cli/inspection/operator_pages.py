@@ -47,19 +47,19 @@ None.
 {% endif %}
 ## Rules
 
-| rule | holds when | otherwise |
-| --- | --- | --- |
+| rule | holds when | otherwise | stands in |
+| --- | --- | --- | --- |
 {% for rule in contract.rules -%}
-{{ [rule.text, rule.holds | code, rule.statuses | statuses] | row }}
+{{ [rule.text, rule.holds | code, rule.statuses | statuses, rule.origin] | row }}
 {% endfor -%}
-| dtypes, layouts, ranks and sizes as above | | BAD_PARAM |
-| tensors are dense | | {{ contract.strided | statuses }} |
-| every tensor has fewer than 2^31 elements | | {{ contract.large | statuses }} |
-| handle, descriptors and the data of non-empty tensors are given | | BAD_PARAM |
+| dtypes, layouts, ranks and sizes as above | | BAD_PARAM | design |
+| tensors are dense | | {{ contract.strided | statuses }} | design |
+| every tensor has fewer than 2^31 elements | | {{ contract.large | statuses }} | design |
+| handle, descriptors and the data of non-empty tensors are given | | BAD_PARAM | design |
 {% for size, status in contract.zero_elements.items() -%}
-| {{ size }} = 0 | | {{ status }} |
+| {{ size }} = 0 | | {{ status }} | design |
 {% endfor %}
-Workspace: {{ "as large as asked for, else BAD_PARAM" if contract.workspace else "none" }}.
+Workspace: {{ "a null one: BAD_PARAM (design); one too short: BAD_PARAM (ours)" if contract.workspace else "none" }}.
 
 ## Acceptance
 
@@ -172,8 +172,7 @@ def _default(parameter: Parameter) -> str:
 def _answer(parameter: Parameter) -> str:
     if parameter.output is not None:
         return ""
-    answer = _statuses(parameter.statuses)
-    return f"{answer}; the vendor's API doesn't check it" if parameter.vendor_unchecked else answer
+    return f"{_statuses(parameter.statuses)} ({parameter.origin})" if parameter.statuses else _statuses(())
 
 
 def _statuses(statuses: tuple[str, ...]) -> str:
@@ -186,4 +185,5 @@ def _criteria(criteria: tuple[Any, ...]) -> str:
 
 
 def _remark(tensor: TensorSpec) -> str:
-    return f"set to {tensor.fill} before the call" if tensor.fill is not None else ""
+    fill = f"set to {tensor.fill} before the call" if tensor.fill is not None else ""
+    return "not compared where a tensor is empty" if tensor.undefined_when_empty else fill

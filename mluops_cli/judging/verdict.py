@@ -52,10 +52,15 @@ class Verdict:
         return {"status": self.status, "reason": self.reason, "outputs": outputs}
 
 
-def judge_status(expected: Sequence[str], got: str) -> Verdict | None:
-    """Return the verdict on the operator's status; None where it is SUCCESS as expected and the outputs decide."""
+def judge_status(expected: Sequence[str], got: str, *, beyond_design: bool = False) -> Verdict | None:
+    """Return the verdict on the operator's status; None where it is SUCCESS as expected and the outputs decide.
+
+    beyond_design: no design demands the expected statuses, so any answer passes.
+    """
     if got in expected:
         return None if got == SUCCESS else Verdict("pass")
+    if beyond_design:
+        return Verdict("pass", f"answered {got}, not {' or '.join(expected)}: no design demands that")
     if got == NOT_SUPPORTED and SUCCESS in expected:
         return Verdict("skip", "the implementation says NOT_SUPPORTED")
     return Verdict("fail", f"expected {' or '.join(expected)}, got {got}")

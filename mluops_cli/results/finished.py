@@ -70,7 +70,7 @@ class FinishedRun:
         """The records counted."""
         tally = Tally()
         for record in self.records:
-            tally.add(record.status, record.blame)
+            tally.add(record.counted)
         return tally
 
     @cached_property

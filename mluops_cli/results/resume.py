@@ -10,7 +10,7 @@ from pathlib import Path
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.fingerprint import hash_case
-from mluops_cli.core.record import Record
+from mluops_cli.core.record import Counted, Record
 from mluops_cli.results.jsonl import read_results
 from schemas.errors import InputError
 
@@ -19,11 +19,11 @@ from schemas.errors import InputError
 class Earlier:
     """What is left of an earlier run.
 
-    kept: case -> status and blame of its record, which stays in results.jsonl. again: why a record is dropped and its
+    kept: case -> what counts of its record, which stays in results.jsonl. again: why a record is dropped and its
     case runs again -> how many. devices are those that ran the kept cases.
     """
 
-    kept: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    kept: dict[str, Counted] = field(default_factory=dict)
     again: Counter[str] = field(default_factory=Counter)
     devices: frozenset[str] = frozenset()
 
@@ -51,7 +51,7 @@ def earlier_results(out: Path, cases: Sequence[PlannedCase], options: CaseOption
             again[reason] += 1
     kept = {case: record for case, record in found.items() if record is not None}
     return Earlier(
-        {case: (record.status, record.blame) for case, record in kept.items()},
+        {case: record.counted for case, record in kept.items()},
         again,
         frozenset(record.device for record in kept.values()),
     )

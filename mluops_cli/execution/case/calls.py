@@ -120,7 +120,7 @@ class Calls:
 
     def _verdict(self, outcome: Outcome) -> Result:
         prepared = self.prepared
-        verdict = judge_status(prepared.bound.expect, outcome.status)
+        verdict = judge_status(prepared.bound.expect, outcome.status, beyond_design=prepared.bound.beyond_design)
         if verdict is None and not prepared.baseline:
             verdict = Verdict("mistrusted", "nothing was compared")
         if verdict is not None:

@@ -94,7 +94,7 @@ def prepare(file: CaseFile) -> Prepared:
         for name, record in bound.outputs.items()
         if record.absent or name in bound.omitted or record.span >= LARGE or not _holdable(record)
     }
-    compared = [name for name, record in bound.outputs.items() if record.judged and name not in omitted]
+    compared = [name for name in bound.compared if name not in omitted]
     baseline = _baseline(bound, inputs, compared) if SUCCESS in bound.expect and compared else {}
     fills = {} if operator is None else {tensor.name: tensor.fill for tensor in operator.contract.outputs}
     outputs = {
@@ -139,6 +139,7 @@ def _facts(bound: Bound) -> Result:
     roles = ["input"] * len(bound.inputs) + ["output"] * len(bound.outputs)
     return {
         "expected_status": list(bound.expect),
+        "beyond_design": bound.beyond_design,
         "place": meta.place if meta is not None else "",
         "tags": list(bound.tags),
         "tensors": {

@@ -7,7 +7,6 @@ outputs copied back. The first function that refuses something decides the statu
 from __future__ import annotations
 
 import ctypes
-import sys
 from contextlib import ExitStack
 from typing import Any
 
@@ -126,13 +125,6 @@ class Session:
 
     def _fetch(self) -> None:
         """Copy the outputs back to the host."""
-        empty = any(given is not None and given.elements == 0 for given in self.call.descriptors.values())
         for name, array in self.call.outputs.items():
-            if array is None:
-                continue
-            memory = memory_of(array)
-            before = memory.copy() if empty and name in self.function.unwritten_when_empty else None
-            self.runtime.to_host(memory, self.written[name].address)
-            if before is not None and (memory == before).all():
-                print(f"capi: {name} is left as it was, a tensor being empty: taken for 0", file=sys.stderr)
-                memory[:] = 0
+            if array is not None:
+                self.runtime.to_host(memory_of(array), self.written[name].address)

@@ -31,15 +31,13 @@ class Function:
 
     arguments are words in the order of C: `handle`; T_desc and T, descriptor and data of the tensor T; `workspace`,
     `workspace_size`; `sparse_conv_desc`; any other word is an int parameter. size names the function that returns the
-    bytes of workspace, with its arguments (`size` takes them). unwritten_when_empty: outputs that the library leaves as
-    they are where a tensor is empty, 0 being meant.
+    bytes of workspace, with its arguments (`size` takes them).
     """
 
     name: str
     arguments: str
     size: tuple[str, str] | None = None
     scalars: Mapping[str, Scalar] = field(default_factory=dict)
-    unwritten_when_empty: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,7 +77,6 @@ OPERATORS: Final[Mapping[str, Function]] = {
             "handle sparse_conv_desc indices_desc indice_pairs_desc out_indices_desc indice_num_desc size",
         ),
         scalars={"num_act_out": Scalar("mluOpGetSparseConvolutionNumActOut", "sparse_conv_desc result", "sub_m")},
-        unwritten_when_empty=("indice_num",),
     ),
 }
 

@@ -27,6 +27,7 @@ ZH: Final = {
     "cases": "用例数",
     "status": "结果",
     "passed": "通过",
+    "beyond the design": "超出设计要求",
     "Accuracy standard": "精度验收标准",
     "category": "算子类别",
     "output": "输出",

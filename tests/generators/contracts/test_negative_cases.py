@@ -6,7 +6,7 @@ import pytest
 
 from generators.contracts.case import Case, TensorPlan
 from generators.contracts.faults import NULL_HANDLE
-from generators.contracts.model import Contract, Parameter, Rule, TensorSpec
+from generators.contracts.model import OURS, Contract, Parameter, Rule, TensorSpec
 from generators.contracts.negative_cases import broken, check_invalid, derive_invalid
 from generators.data.draw import parse_values
 from schemas.errors import InputError
@@ -21,7 +21,7 @@ CONTRACT = Contract(
     outputs=(TensorSpec("c", ("half", "float"), "ARRAY", "N H*size", same_dtype_as="a"),),
     parameters=(
         Parameter("size", minimum=1, maximum=9),
-        Parameter("mode", choices={"left": 0, "right": 1}, vendor_unchecked=True),
+        Parameter("mode", choices={"left": 0, "right": 1}, origin=OURS),
         Parameter("steps", minimum=0, length=2),
     ),
     rules=(Rule("H is even", "H % 2 == 0", breaks=({"H": 3},)),),
@@ -70,7 +70,7 @@ def test_exactly_one_rule_is_broken(name):
     check_invalid(case, CONTRACT)
     strided_or_large = name.endswith(("strided", "large"))
     assert case.expect == (("NOT_SUPPORTED",) if strided_or_large else ("BAD_PARAM",))
-    assert case.tags == (("vendor_unchecked",) if name.startswith("mode") else ())
+    assert case.beyond_design == (name.startswith("mode") or name == "workspace_short")
 
 
 def test_large_tensors_have_no_data_and_leave_the_others_small():
@@ -92,6 +92,11 @@ def test_a_wrong_dtype_takes_the_tensors_that_follow_it_along():
     [
         ({"expect": ("NOT_SUPPORTED",)}, "the contract says BAD_PARAM"),
         ({"params": PARAMS}, "found 0: nothing is wrong"),
+        ({"beyond_design": False}, r"has expect, expected expect_beyond_design: mode is 2, .* neither the design nor"),
+        (
+            {"params": {**PARAMS, "steps": (-1, 2)}},
+            r"has expect_beyond_design, expected expect: steps is .* stands in the design",
+        ),
         ({"params": {**PARAMS, "mode": 7}, "faults": (NULL_HANDLE,)}, "found 2"),
     ],
 )

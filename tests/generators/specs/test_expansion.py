@@ -366,14 +366,16 @@ def test_invalid_cases_carry_their_fault(tmp_path: Path) -> None:
     ]
     assert found[3].expect == ("NOT_SUPPORTED", "BAD_PARAM")
     assert found[3].inputs[0].strides == (840, 168, 24, 2)
-    workspace = (
-        "expect: BAD_PARAM, sizes: {C: 1, H: 2, W: 3, M: 4}, params: {kernel_h: 1, kernel_w: 1, pad_h: 0, pad_w: 0}, "
-    )
+    workspace = "sizes: {C: 1, H: 2, W: 3, M: 4}, params: {kernel_h: 1, kernel_w: 1, pad_h: 0, pad_w: 0}, "
     found = cases(
         tmp_path,
         "".join(
             f"    - {{name: {name}, {workspace}{fault}}}\n"
-            for name, fault in (("a", "workspace: null"), ("b", "workspace: 'null'"), ("c", "workspace: short"))
+            for name, fault in (
+                ("a", "workspace: null, expect: BAD_PARAM"),
+                ("b", "workspace: 'null', expect: BAD_PARAM"),
+                ("c", "workspace: short, expect_beyond_design: BAD_PARAM"),
+            )
         ),
         "masked_im2col_forward",
     )

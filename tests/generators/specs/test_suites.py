@@ -132,9 +132,20 @@ def test_every_invalid_case_breaks_one_rule(op):
         assert case.valid or set(case.expect) == set(found[0].statuses)
 
 
-def test_vendor_unchecked_cases_are_tagged():
-    tagged = {case.name for case in cases("psamask_forward", "invalid") if "vendor_unchecked" in case.tags}
-    assert tagged == {"small_h_mask_0", "small_w_mask_0"}
+def test_c3_what_neither_design_nor_vendor_checks_is_expected_beyond_the_design():
+    """FOUND C3: a right implementation failed these."""
+    psamask = {"small_h_mask_0", "small_w_mask_0", "small_psa_type_minus1", "small_psa_type_2", "psa_type_2"}
+    rois = {"small_n_5", "rois_5_of_2_images"}
+    expected = {
+        "get_indice_pairs": {"small_workspace_short"},
+        "masked_im2col_forward": {"small_workspace_short"},
+        "psamask_backward": psamask,
+        "psamask_forward": psamask,
+        "roi_crop_backward": rois,
+        "roi_crop_forward": rois,
+        "voxel_pooling_forward": set(),
+    }
+    assert {op: {case.name for case in expand_operator(op) if case.beyond_design} for op in operators()} == expected
 
 
 @pytest.mark.parametrize("op", NETWORK)

@@ -210,7 +210,7 @@ def test_replay_expects_what_the_run_did(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "lax.py").write_text("def lax(op, inputs, outputs, params):\n    pass\n", encoding="utf-8")
     cases, out = tmp_path / "cases", tmp_path / "out"
     assert called("gen", "psamask_forward", "--suite", "invalid", "--format", "prototxt", "--out", cases) == 0
-    assert called("run", cases, "-k", "h_mask", "--impl", f"python:{tmp_path / 'lax.py'}:lax", "--out", out) == 1
+    assert called("run", cases, "-k", "y_dim3_13", "--impl", f"python:{tmp_path / 'lax.py'}:lax", "--out", out) == 1
     (line,) = (out / "results.jsonl").read_text(encoding="utf-8").splitlines()
     before = json.loads(line)
     assert (before["status"], before["expected_status"]) == ("fail", ["BAD_PARAM"])

@@ -314,7 +314,7 @@ def test_an_implementation_that_does_nothing_fails_for_each_operator(op: str, tm
     for path in sorted(tmp_path.rglob("*.pb")):
         with read_case(path) as file:
             bound = bind(file, operators()[op])
-            holds = bound.valid and any(record.elements for record in bound.outputs.values())
+            holds = bound.valid and any(bound.outputs[name].elements for name in bound.compared)
         if holds:
             judged += 1
             assert result_of(path, "writes_nothing")["status"] == "fail", path.stem

@@ -1,0 +1,40 @@
+"""What is expected of bundled cases that a right implementation once could not pass (FOUND, section C)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from generators.casegen.generate import generate
+from generators.casegen.write_options import WriteOptions
+from generators.contracts.case import Case
+from generators.specs.expansion import expand_operator
+from mluops_cli.core.case_options import CaseOptions, WorkerSettings
+from mluops_cli.execution.case.case_run import run_case
+from mluops_cli.implementations.base import Implementation
+from mluops_cli.implementations.python import Python
+from mluops_cli.implementations.reference import Reference
+from mluops_cli.implementations.tiled import Tiled
+
+PLUGIN = Path(__file__).parent / "judged.py"
+
+
+def status(case: Case, folder: Path, implementation: Implementation) -> tuple[str, str]:
+    """Status and reason of a case in this process."""
+    (name,) = generate(case, WriteOptions(folder))["files"]
+    result = run_case(
+        {"file": str(folder / name), "manifest_meta": None}, implementation, WorkerSettings(CaseOptions("python"))
+    )
+    return result["status"], result.get("reason", "")
+
+
+EMPTY = [case for case in expand_operator("get_indice_pairs") if case.name.startswith("no")]
+
+
+@pytest.mark.parametrize("case", EMPTY, ids=lambda case: str(case.id))
+def test_c4_counts_of_an_empty_call_may_stay_unwritten(case: Case, tmp_path: Path) -> None:
+    """FOUND C4: the design returns at once, and the vendor leaves indice_num as it was."""
+    assert len(EMPTY) == 4
+    for implementation in (Python(f"{PLUGIN}:returns_at_once"), Reference(), Tiled()):
+        assert status(case, tmp_path, implementation) == ("empty", "every output has zero elements")
