@@ -83,4 +83,4 @@ def steady(text: str, *folders: str) -> str:
         text = parts.sub(lambda match: "FOLDER" + "".join(filter(None, match.groups())), text)
     for pattern, word in _VOLATILE:
         text = pattern.sub(word, text)
-    return text
+    return "\n".join(map(str.rstrip, text.split("\n")))  # columns are as wide as what differs
