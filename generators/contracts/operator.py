@@ -11,6 +11,7 @@ import numpy as np
 
 from generators.contracts.model import Contract, Env, Params, Shape
 from generators.expressions import parse_expression
+from schemas.dtypes import DTYPES
 from schemas.errors import MluopsError
 
 Array = np.ndarray[Any, Any]
@@ -55,6 +56,22 @@ class Operator(ABC):
             text = f"returns {sorted(outputs)}, its contract says {wanted}"
             raise MluopsError(f"reference kernel of {self.contract.op} {text}")
         return {name: outputs[name] for name in wanted}
+
+    def error_bound(
+        self, inputs: Arrays, env: Env, *, baseline: Arrays | None = None, accumulate: str | None = None
+    ) -> Arrays:
+        """How far a correct kernel's outputs may be from the baseline: float32 per element, by output name.
+
+        A correct kernel is one of this precision that adds in any order. Elements of NaN have no bound. An array of
+        shape () holds for every element: 0 for copies. An output that is not named has no bound. env as for reference;
+        baseline, the outputs of reference, saves their computation; accumulate, a dtype's name, is the precision that
+        kernels may accumulate in, the contract's where it is None. By default floating outputs of category pure_io are
+        copies, and no other output has a bound.
+        """
+        copies = self.contract.outputs if self.contract.category == "pure_io" else ()
+        return {
+            each.name: np.zeros((), np.float32) for each in copies if all(DTYPES[name].is_float for name in each.dtypes)
+        }
 
     def check_values(self, inputs: Arrays, env: Env) -> None:  # noqa: B027 - most operators take any values
         """InputError where the values of an input are outside the contract; the shapes are known to be right."""

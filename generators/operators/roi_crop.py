@@ -11,6 +11,8 @@ import numpy as np
 
 from generators.contracts.model import OURS, Contract, Env, Rule, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
+from generators.error_bounds.bilinear import Axis, axis_of, gradient_bound, sample_bound
+from generators.error_bounds.precision import rounding
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM
 
@@ -60,6 +62,13 @@ def _corners(
     return pixel, weight, inside
 
 
+def _axes(grid: Array, B: int, H: int, W: int, unit: float) -> tuple[Axis, Axis, Array]:
+    """The y axis and the x axis of all grid points, and the image that each reads."""
+    bins = grid.reshape(-1, 2)
+    image = np.arange(len(bins)) // (len(bins) // grid.shape[0]) // (grid.shape[0] // B)
+    return axis_of(bins[:, 0], H, unit), axis_of(bins[:, 1], W, unit), image
+
+
 class _RoiCrop(Operator):
     """What both directions share: the grid's values."""
 
@@ -104,6 +113,18 @@ class RoiCropForward(_RoiCrop):
             output[block] = total
         return {"output": output.reshape(*inputs["grid"].shape[:3], C)}
 
+    def error_bound(
+        self, inputs: Arrays, env: Env, *, baseline: Arrays | None = None, accumulate: str | None = None
+    ) -> Arrays:
+        """Coordinates, weights and sums rounded in any order (error_bounds.bilinear)."""
+        image, grid = inputs["input"], inputs["grid"]
+        output = (baseline or self.reference(inputs, env))["output"]
+        model = rounding(accumulate or "float", "float")
+        B, H, W, _ = image.shape
+        y, x, of_image = _axes(grid, B, H, W, model.unit)
+        bound = sample_bound(image, of_image, y, x, output.reshape(-1, image.shape[3]), model)
+        return {"output": bound.reshape(output.shape)}
+
 
 class RoiCropBackward(_RoiCrop):
     """grad_input gets weight * grad_output at the corners of every bin that lie inside the image."""
@@ -133,6 +154,19 @@ class RoiCropBackward(_RoiCrop):
                 parts = weight[corner, bins][:, None] * grad_output[bins, block]
                 grad_input[pixels, block] = np.add.reduceat(parts, starts, axis=0)
         return {"grad_input": grad_input.reshape(B, H, W, C)}
+
+    def error_bound(
+        self, inputs: Arrays, env: Env, *, baseline: Arrays | None = None, accumulate: str | None = None
+    ) -> Arrays:
+        """Coordinates, weights and sums rounded in any order (error_bounds.bilinear)."""
+        gradients, grid = inputs["grad_output"], inputs["grid"]
+        output = (baseline or self.reference(inputs, env))["grad_input"]
+        B, H, W, C = output.shape
+        model = rounding(accumulate or "float", "float")
+        y, x, of_image = _axes(grid, B, H, W, model.unit)
+        flat = gradients.reshape(-1, C), output.reshape(-1, C)
+        bound = gradient_bound(flat[0], of_image, y, x, (B, H, W), flat[1], model)
+        return {"grad_input": bound.reshape(output.shape)}
 
 
 OPERATORS = (RoiCropForward(), RoiCropBackward())

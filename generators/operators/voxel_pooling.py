@@ -5,18 +5,25 @@ Source: the design document voxel_pooling_forward, sections 1.3 (interface), 1.4
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from generators.contracts.model import VENDOR, Contract, Env, Parameter, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
+from generators.error_bounds.precision import rounding
+from generators.error_bounds.sums import sum_bound
 from schemas.criteria import Criterion
 
 _SUM = tuple(Criterion(name, 3e-3, "category atomic_add") for name in ("diff1", "diff2"))
 _EXACT = tuple(Criterion(name, 0.0, "integer output") for name in ("diff1", "diff2"))
 _POINTS = "batch_size num_points"
 _BLOCK = 1 << 20  # elements worked on at a time in float64
+
+
+def _same(rows: Array) -> Array:
+    return rows
 
 
 class VoxelPoolingForward(Operator):
@@ -58,23 +65,31 @@ class VoxelPoolingForward(Operator):
     def reference_in(self, dtype: type[np.floating[Any]], inputs: Arrays, env: Env) -> Arrays:
         """The same with sums in another dtype."""
         B, N, C = inputs["input_features"].shape
-        X, Y, Z = (env[name] for name in ("num_voxel_x", "num_voxel_y", "num_voxel_z"))
-        x, y, z = np.moveaxis(inputs["geom_xyz"].reshape(B * N, 3), 1, 0)
-        inside = (x >= 0) & (x < X) & (y >= 0) & (y < Y) & (z >= 0) & (z < Z)
-        points = np.flatnonzero(inside)
-        batch, y, x = points // N, y[points].astype(np.int64), x[points].astype(np.int64)
+        X, Y = env["num_voxel_x"], env["num_voxel_y"]
+        points, place = _inside(inputs["geom_xyz"], env)
         pos_memo = np.full((B * N, 3), -1, np.int32)
-        pos_memo[points] = np.stack([batch, y, x], axis=1)
+        pos_memo[points] = np.stack(place, axis=1)
 
-        cell = (batch * Y + y) * X + x
-        order = np.argsort(cell, kind="stable")
-        cell, points = cell[order], points[order]
         output = np.zeros((B * Y * X, C), np.float32)
         features = inputs["input_features"].reshape(B * N, C)
-        cells, starts = np.unique(cell, return_index=True)
+        points, cells, starts = _by_cell(points, place, env)
         with np.errstate(over="ignore"):  # a sum beyond float32 is Inf
             output[cells] = _segment_sums(features, points, starts, dtype)
         return {"output_features": output.reshape(B, Y, X, C), "pos_memo": pos_memo.reshape(B, N, 3)}
+
+    def error_bound(
+        self, inputs: Arrays, env: Env, *, baseline: Arrays | None = None, accumulate: str | None = None
+    ) -> Arrays:
+        """Sums of a cell's features in any order (error_bounds.sums); pos_memo holds integers and has none."""
+        output = (baseline or self.reference(inputs, env))["output_features"]
+        flat = output.reshape(-1, output.shape[-1])
+        points, cells, starts = _by_cell(*_inside(inputs["geom_xyz"], env), env)
+        counts = np.diff(starts, append=len(points))
+        features = inputs["input_features"].reshape(-1, flat.shape[1])
+        sizes = _segment_sums(features, points, starts, np.float64, np.abs)
+        bound = np.zeros(flat.shape, np.float32)
+        bound[cells] = sum_bound(sizes, counts[:, None], flat[cells], rounding(accumulate or "float", "float"))
+        return {"output_features": bound.reshape(output.shape)}
 
     def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
         """The recipe `points`: coordinates 4/5 inside, 1/20 each at 0, at the last, below 0, at or beyond the end."""
@@ -102,8 +117,27 @@ class VoxelPoolingForward(Operator):
         return float(inputs["geom_xyz"].nbytes + 4 * inside * (3 + 3 * int(env["num_channels"])))
 
 
-def _segment_sums(features: Array, points: Array, starts: Array, dtype: type[np.floating[Any]]) -> Array:
-    """Per segment points[starts[i]:starts[i + 1]] the sum of its rows of features, in dtype."""
+def _inside(geom_xyz: Array, env: Env) -> tuple[Array, tuple[Array, Array, Array]]:
+    """The flat numbers of the points inside, in order, and where they fall: batch, y, x."""
+    X, Y, Z = (env[name] for name in ("num_voxel_x", "num_voxel_y", "num_voxel_z"))
+    x, y, z = np.moveaxis(geom_xyz.reshape(-1, 3), 1, 0)
+    points = np.flatnonzero((x >= 0) & (x < X) & (y >= 0) & (y < Y) & (z >= 0) & (z < Z))
+    return points, (points // geom_xyz.shape[1], y[points].astype(np.int64), x[points].astype(np.int64))
+
+
+def _by_cell(points: Array, place: tuple[Array, Array, Array], env: Env) -> tuple[Array, Array, Array]:
+    """The points sorted by cell and by number, the cells that have points, and where each cell's points start."""
+    batch, y, x = place
+    cell = (batch * env["num_voxel_y"] + y) * env["num_voxel_x"] + x
+    order = np.argsort(cell, kind="stable")
+    cells, starts = np.unique(cell[order], return_index=True)
+    return points[order], cells, starts
+
+
+def _segment_sums(
+    features: Array, points: Array, starts: Array, dtype: type[np.floating[Any]], term: Callable[[Array], Array] = _same
+) -> Array:
+    """Per segment points[starts[i]:starts[i + 1]] the sum of its rows of features (of term(rows)), in dtype."""
     sums = np.zeros((len(starts), features.shape[1]), dtype)
     step = max(1, _BLOCK // max(1, features.shape[1]))
     for begin in range(0, len(points), step):
@@ -112,7 +146,7 @@ def _segment_sums(features: Array, points: Array, starts: Array, dtype: type[np.
         last = int(np.searchsorted(starts, end, side="left"))
         inner = np.maximum(starts[first:last], begin) - begin
         with np.errstate(invalid="ignore"):  # Inf - Inf is NaN, as it should
-            sums[first:last] += np.add.reduceat(features[points[begin:end]].astype(dtype), inner, axis=0)
+            sums[first:last] += np.add.reduceat(term(features[points[begin:end]]).astype(dtype), inner, axis=0)
     return sums
 
 
