@@ -19,6 +19,7 @@ from mluops_cli.core.escaping import one_line
 from mluops_cli.core.output_files import write_text
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import STATUSES
+from mluops_cli.core.units import counted
 from mluops_cli.reports.markdown.document import step_summary
 from mluops_cli.results.finished import FinishedRun
 from schemas.errors import InputError
@@ -63,7 +64,8 @@ def make_annotations(run: FinishedRun, root: Path, limit: int = ANNOTATIONS) -> 
         shown, rest = ordered[: limit - 1], [record for _, records in ordered[limit - 1 :] for record in records]
     made = [_annotation(file, line, records) for (file, line), records in shown]
     if rest:
-        title = f"{len(rest)} more failing cases of {len(ordered) - limit + 1} entries"
+        entries = counted(len(ordered) - limit + 1, "entry", "entries")
+        title = f"{counted(len(rest), 'more failing case')} of {entries}"
         made.append(Annotation("", 0, title, _reasons(rest), tuple(rest)))
     return made
 

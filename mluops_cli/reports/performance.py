@@ -1,4 +1,4 @@
-"""What `run --perf` measured, as reports tell it: which cases, the bounds of latencies, what is remarkable."""
+"""The measurements of `run --perf` in reports: which cases, intervals of latencies, peaks, remarks."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from mluops_cli.core.record import Record
-from mluops_cli.core.units import format_rate
+from mluops_cli.core.units import format_microseconds, format_rate
 
 PEAK_NAMES: Final = {"io": "bandwidth", "compute": "arithmetic", None: "peak"}  # by perf's bottleneck
 
 
 def rated(records: Iterable[Record]) -> list[Record]:
-    """The cases that --perf measured or that have an efficiency, in their order."""
+    """The cases with a latency that --perf measured or that have an efficiency, in their order."""
     return [
         record
         for record in records
@@ -22,7 +22,7 @@ def rated(records: Iterable[Record]) -> list[Record]:
 
 
 def perf_value(record: Record, name: str) -> Any:
-    """A figure of the measurement, None where there is none of that name."""
+    """A value of the measurement, None where there is none of that name."""
     return (record.perf or {}).get(name)
 
 
@@ -37,13 +37,13 @@ def describe_peaks(record: Record) -> str:
 
 
 def interval_text(record: Record) -> str:
-    """The bounds that the latency lies in, in microseconds; empty where they aren't known."""
+    """The 95 % interval of the latency; empty where it is unknown."""
     bounds = record.latency_interval_us
-    return f"{bounds[0]:.6g} – {bounds[1]:.6g}" if bounds else ""
+    return " – ".join(map(format_microseconds, bounds)) if bounds else ""
 
 
 def remark(record: Record) -> str:
-    """What is wrong with the measurement, or how it compares with the latency in the case file; empty for neither."""
+    """The problem of the measurement, else its ratio to the latency in the case file; empty where there is neither."""
     if problem := perf_value(record, "problem"):
         return str(problem)
     relative = perf_value(record, "relative_latency")

@@ -1,4 +1,4 @@
-"""Our own few pictures as inline SVG; colours come from the page's style sheet: they follow light, dark and print."""
+"""The charts of the HTML report as inline SVG; the page's style sheet gives the colours, for light, dark and print."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 from markupsafe import Markup, escape
 
 _WIDTH: Final = 640
-_POINTS: Final = 3000  # more than that nobody can tell apart, and browsers slow down
-_RIGHT: Final = 20  # room for half a label
+_POINTS: Final = 3000  # dots of a chart: more can't be told apart and slow browsers down
+_RIGHT: Final = 20  # space for half a label
 
 
 class Point(NamedTuple):
-    """A dot of a scatter: coordinates, what it is called, and the class of its colour."""
+    """A dot of a scatter chart: coordinates, label, and the CSS class of its colour."""
 
     x: float
     y: float
@@ -24,7 +24,7 @@ class Point(NamedTuple):
 
 
 def density_strip(counts: Sequence[int], elements: int) -> Markup:
-    """Where the wrong elements sit along the output: a cell per bin, the darker the larger its share of wrong ones."""
+    """Positions of the wrong elements along the output: a cell per bin, darker where more are wrong."""
     most = max(counts, default=0) or 1
     cell = _WIDTH / max(1, len(counts))
     parts = [f'<rect class="frame" x="0.5" y="0.5" width="{_WIDTH - 1}" height="21"/>']
@@ -36,11 +36,11 @@ def density_strip(counts: Sequence[int], elements: int) -> Markup:
                 f'fill-opacity="{0.15 + 0.85 * count / most:.3f}"><title>{words}</title></rect>'
             )
     ends = [_text(0, 36, "first element"), _text(_WIDTH, 36, "last element", "end")]
-    return _svg(_WIDTH, 40, "Where the wrong elements sit", [*parts, *ends])
+    return _svg(_WIDTH, 40, "Positions of the wrong elements", [*parts, *ends])
 
 
 def decade_histogram(decades: Sequence[Sequence[int]]) -> Markup:
-    """How many wrong elements have an error of which size: a bar per power of ten (exponent, count)."""
+    """The wrong elements by the size of their error: a bar per power of ten, given as (exponent, count)."""
     if not decades:
         return Markup("")
     low, high = min(exponent for exponent, _ in decades), max(exponent for exponent, _ in decades)
@@ -53,15 +53,15 @@ def decade_histogram(decades: Sequence[Sequence[int]]) -> Markup:
             f'<rect class="bar" x="{x:.1f}" y="{80 - height:.1f}" width="{max(1.0, width - 2):.1f}" '
             f'height="{height:.1f}"><title>{count} with an error of 1e{exponent} or more</title></rect>'
         )
-    every = max(1, math.ceil(34 / width))  # as many labels as have room
+    every = max(1, math.ceil(34 / width))  # as many labels as fit
     parts += [_text(10 + (e - low + 0.5) * width, 94, f"1e{e}", "middle") for e in range(low, high + 1, every)]
     return _svg(20 + bars * width, 98, "Wrong elements by the size of their relative error", parts)
 
 
 def roofline(points: Iterable[Point]) -> Markup:
-    """Share of the peak operations against intensity relative to the ridge, both logarithmic, under the roof min(1, x).
+    """Fraction of the peak operations over intensity relative to the ridge, both logarithmic, and the roof min(1, x).
 
-    x = compute efficiency / io efficiency: left of 1 memory bounds, right of it arithmetic does.
+    x = compute efficiency / io efficiency: left of 1 the memory bounds a case, right of 1 the arithmetic.
     """
     plot = _LogPlot((1e-3, 1e3), (1e-4, 2.0), height=300)
     path = " ".join(f"{plot.x(x):.1f},{plot.y(y):.1f}" for x, y in ((1e-3, 1e-3), (1.0, 1.0), (1e3, 1.0)))
@@ -71,11 +71,11 @@ def roofline(points: Iterable[Point]) -> Markup:
         _text(plot.x(30), plot.y(1.2), "compute bound"),
     ]
     title = "Roofline: how near each case comes to what the machine can do"
-    return plot.draw(title, points, parts, "intensity / ridge", "share of peak operations")
+    return plot.draw(title, points, parts, "intensity / ridge", "fraction of the peak operations")
 
 
 def latency_ratios(points: Iterable[Point], xs: Sequence[float]) -> Markup:
-    """Latency now / latency before, one dot per case; above the line is slower. xs: of all, also those not drawn."""
+    """Latency now / latency before, one dot per case; above the line is slower. xs: of all cases, drawn or not."""
     plot = _LogPlot((min(1.0, *xs, 1.0), max(10.0, *xs, 10.0)), (0.1, 10.0), height=260)
     same = plot.y(1.0)
     parts = [
@@ -83,20 +83,20 @@ def latency_ratios(points: Iterable[Point], xs: Sequence[float]) -> Markup:
         _text(_WIDTH - 10, plot.y(6), "slower", "end"),
         _text(_WIDTH - 10, plot.y(0.14), "faster", "end"),
     ]
-    return plot.draw("Latency against the run before", points, parts, "latency before (us)", "now / before")
+    return plot.draw("Latency against the run before", points, parts, "latency before (µs)", "now / before")
 
 
 class _LogPlot:
-    """Two logarithmic axes; what lies outside is drawn at the edge."""
+    """Two logarithmic axes; points outside are drawn at the edge."""
 
     def __init__(self, xs: tuple[float, float], ys: tuple[float, float], height: int) -> None:
         self.xs, self.ys, self.height, self.left = xs, ys, height, 62
 
     def x(self, value: float) -> float:
-        return self.left + _share(value, self.xs) * (_WIDTH - self.left - _RIGHT)
+        return self.left + _fraction(value, self.xs) * (_WIDTH - self.left - _RIGHT)
 
     def y(self, value: float) -> float:
-        return 10 + (1 - _share(value, self.ys)) * (self.height - 52)
+        return 10 + (1 - _fraction(value, self.ys)) * (self.height - 52)
 
     def draw(self, title: str, points: Iterable[Point], parts: Sequence[str], x_name: str, y_name: str) -> Markup:
         drawn = [*self._grid(), *parts]
@@ -129,7 +129,7 @@ def _exponents(bounds: tuple[float, float]) -> range:
     return range(math.ceil(math.log10(bounds[0]) - 1e-9), math.floor(math.log10(bounds[1]) + 1e-9) + 1)
 
 
-def _share(value: float, bounds: tuple[float, float]) -> float:
+def _fraction(value: float, bounds: tuple[float, float]) -> float:
     low, high = bounds
     clamped = min(max(value, low), high)
     return math.log(clamped / low) / math.log(high / low)
@@ -140,6 +140,6 @@ def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
 
 
 def _svg(width: float, height: float, title: str, parts: Iterable[str]) -> Markup:
-    """All parts are ours; the only texts of others, labels of points, are escaped where they are put in."""
+    """An SVG element of parts that are safe: the labels of points, which aren't our texts, are escaped already."""
     head = f'<svg width="{width:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{title}">'
     return Markup(head + "".join(parts) + "</svg>")

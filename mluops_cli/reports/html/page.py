@@ -1,7 +1,7 @@
-"""The HTML report: one file that needs nothing else, from the verdict to every failing case.
+"""The HTML report: one self-contained file, from the verdict to every failing case.
 
-Texts of others reach the page in two ways only: escaped by the template, or as JSON that the page's script puts into
-text nodes. A content security policy allows no script but ours, named by its hash, and no request at all.
+Texts that aren't ours reach the page in two ways only: escaped by the template, or as JSON that the page's script puts
+into text nodes. A content security policy allows only our script, by its hash, and no request at all.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import chain, starmap
 from pathlib import Path
@@ -21,20 +21,21 @@ from markupsafe import Markup
 from mluops_cli.core.escaping import clipped, one_line, visible
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING, STATUSES
+from mluops_cli.core.units import counted, format_bytes, format_fraction, format_microseconds
 from mluops_cli.reports.html.charts import Point, decade_histogram, density_strip, latency_ratios, roofline
-from mluops_cli.reports.performance import interval_text, perf_value, rated, remark
+from mluops_cli.reports.performance import describe_peaks, interval_text, perf_value, rated, remark
 from mluops_cli.results.finished import FinishedRun
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
-SECTIONS: Final = 1000  # cases with a section of their own; the list of cases has all of them
+SECTIONS: Final = 1000  # cases with a section of their own; the list of cases has all
 _SHOWN: Final = FAILING | {"mistrusted", "waived"}
 _NAME: Final = 300  # characters of a name or reason in the list; sections show more
 _PRINTED: Final = 20_000
-_TIMED: Final = 500  # rows of the performance table; CSV has all of them
+_TIMED: Final = 500  # rows of the performance table; the CSV file has all
 
 
 def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
-    """The report of a run; base, an earlier run, is what latencies are compared with."""
+    """The report of a run; latencies are compared with those of an earlier run, base."""
     script = _template_text("report.js")
     shown = sorted((r for r in run.records if r.status in _SHOWN), key=lambda r: (STATUSES.index(r.status), r.case))
     told = shown[:SECTIONS]
@@ -50,6 +51,8 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
         facts=_facts(run),
         timed=(timed := rated(run.records))[:_TIMED],
         untold=max(0, len(timed) - _TIMED),
+        peaks=[*dict.fromkeys(filter(None, map(describe_peaks, timed)))],
+        failing=FAILING,
         roofline=_roofline(run),
         latency=_latency(run, base) if base else None,
         before=base.by_case if base else {},
@@ -72,6 +75,9 @@ def _environment() -> Environment:
         "one_line": one_line,
         "clipped": lambda text: clipped(text, _PRINTED),
         "number": number,
+        "counted": counted,
+        "time": _or_dash(format_microseconds),
+        "size": _or_dash(format_bytes),
         "percent": percent,
         "value": _value,
         "density": density_strip,
@@ -89,26 +95,30 @@ def _template_text(name: str) -> str:
 
 
 def number(value: Any) -> str:
-    """A figure for people; a dash where there is none."""
+    """A number with at most six digits; a dash where there is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return "–" if value is None else one_line(str(value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def percent(value: float | None) -> str:
-    """A share; a dash where there is none."""
-    return "–" if value is None else f"{value:.1%}"
+    """A fraction in percent; a dash where there is none."""
+    return "–" if value is None else format_fraction(value)
+
+
+def _or_dash(formatted: Callable[[float], str]) -> Callable[[float | None], str]:
+    return lambda value: "–" if value is None else formatted(value)
 
 
 def _value(value: Any) -> str:
-    """An element's value as the diagnosis holds it; JSON has no NaN or Inf, null stands for both."""
+    """An element's value as the diagnosis holds it: null stands for NaN and Inf, which JSON doesn't have."""
     if value is None:
         return "NaN or Inf"
     return f"({number(value[0])}, {number(value[1])})" if isinstance(value, list) and len(value) == 2 else number(value)
 
 
 def _data(run: FinishedRun, sections: Mapping[str, int]) -> dict[str, Any]:
-    """What the list of cases shows: words once, and a short row per case."""
+    """The list of cases: each word once, and a short row per case."""
     ops: dict[str, int] = {}
     suites: dict[str, int] = {}
     statuses = {status: place for place, status in enumerate(STATUSES)}
@@ -132,18 +142,23 @@ def _data(run: FinishedRun, sections: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _json(data: Any) -> Markup:
-    """JSON that can stand in a script element: no < or & of it reaches the parser of HTML."""
+    """JSON for a script element: the HTML parser sees no < or & in it."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def _facts(run: FinishedRun) -> list[tuple[str, str]]:
-    """The environment and the run's figures, as far as the summary tells."""
+    """Facts about the run and its environment, as far as the summary has them."""
     summary = run.summary
     facts = [("implementation", run.impl), ("mluops", summary.get("mluops")), ("started", summary.get("started"))]
-    facts += [("seconds", summary.get("seconds")), ("exit code", run.exit_code), ("results", run.out.name)]
+    if isinstance(seconds := summary.get("seconds"), (int, float)):
+        facts.append(("duration", f"{seconds:.1f} s"))
+    facts += [("exit code", run.exit_code), ("results", run.out.name)]
     environment = summary.get("environment") or {}
-    facts += [(str(name), value) for name, value in environment.items()]
+    if isinstance(memory := environment.get("memory"), (int, float)):
+        environment = environment | {"memory": format_bytes(memory)}
+    facts += [("device", environment.get("device"))]
+    facts += [(str(name), value) for name, value in environment.items() if name != "device"]
     return [(one_line(name), one_line(str(value))) for name, value in facts if value not in (None, "")]
 
 
@@ -159,9 +174,9 @@ def _efficiencies(run: FinishedRun) -> Iterator[Point]:
         if io is None and compute is None:
             continue
         io, compute = io or 0.0, compute or 0.0
-        # An operator that only moves data has no arithmetic: it stands at the left edge, at its height below the roof.
+        # A case without arithmetic is drawn at the left edge, as far below the roof as its io efficiency is below 1.
         x = compute / io if io > 0 and compute > 0 else (1e-3 if io > 0 else 1e3)
-        label = f"{one_line(record.case, _NAME)}: io {io:.1%}, compute {compute:.1%}"
+        label = f"{one_line(record.case, _NAME)}: io {format_fraction(io)}, compute {format_fraction(compute)}"
         yield Point(x, compute or io * x, label, "network" if record.suite == "network" else "")
 
 
@@ -177,12 +192,12 @@ def _latency(run: FinishedRun, base: FinishedRun) -> Markup | None:
 
 def _ratio(case: str, before: float, now: float) -> Point:
     ratio = now / before
-    label = f"{one_line(case, _NAME)}: {before:.4g} µs before, {now:.4g} µs now"
+    label = f"{one_line(case, _NAME)}: {format_microseconds(before)} before, {format_microseconds(now)} now"
     return Point(before, ratio, label, "slow" if ratio > 1.05 else "fast" if ratio < 0.95 else "")
 
 
 def section_facts(record: Record) -> list[tuple[str, str]]:
-    """What is told of a case besides its outputs."""
+    """Facts about a case besides its outputs."""
     tensors = "; ".join(
         f"{name}: {each.get('dtype')} {each.get('layout')} {each.get('dims')}" for name, each in record.tensors.items()
     )
@@ -192,13 +207,13 @@ def section_facts(record: Record) -> list[tuple[str, str]]:
         ("operator status", record.operator_status or ""),
         ("repeats", str(record.repeats) if record.repeats > 1 else ""),
         ("bit-identical repeats", "" if record.bit_identical is None else ("yes" if record.bit_identical else "no")),
-        ("latency", "" if record.latency_us is None else f"{record.latency_us:.6g} µs"),
-        ("latency lies in", f"{interval_text(record)} µs" if record.latency_interval_us else ""),
-        ("whole call", "" if record.interface_us is None else f"{record.interface_us:.6g} µs"),
+        ("latency", "" if record.latency_us is None else format_microseconds(record.latency_us)),
+        ("95 % interval of the latency", interval_text(record)),
+        ("interface time", "" if record.interface_us is None else format_microseconds(record.interface_us)),
         ("io efficiency", "" if record.io_efficiency is None else percent(record.io_efficiency)),
         ("compute efficiency", "" if record.compute_efficiency is None else percent(record.compute_efficiency)),
-        ("measurement", remark(record)),
-        ("workspace", "" if record.workspace_bytes is None else f"{record.workspace_bytes} bytes"),
+        ("peaks", describe_peaks(record)), ("measurement", remark(record)),
+        ("workspace", "" if record.workspace_bytes is None else format_bytes(record.workspace_bytes)),
         ("device", record.device),
         ("worker", record.worker),
         ("wrong outputs", record.outputs_kept),

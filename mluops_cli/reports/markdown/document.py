@@ -65,12 +65,12 @@ def paragraph(run: FinishedRun, t: Callable[..., str]) -> str:
     found = run.tally.counts
     parts = [f"**{t({'pass': 'Passed.', 'fail': 'Failed.'}.get(run.verdict, 'Incomplete.'))}**"]
     parts.append(
-        t("{good} of {total} cases passed on {impl}.", good=found["pass"], total=run.tally.total, impl=code(run.impl))
+        t("Passed on {impl}: {good} of {total}.", good=found["pass"], total=run.tally.total, impl=code(run.impl))
     )
     if not run.tally.validated:
         parts.append(t("Nothing was validated."))
     if not run.complete:
-        parts.append(t("The run did not come to its end; {n} cases were not run.", n=run.not_run))
+        parts.append(t("The run did not come to its end; cases not run: {n}.", n=run.not_run))
     for status, text in (("waived", "{n} waived."), ("mistrusted", "{n} mistrusted."), ("skip", "{n} skipped.")):
         if found[status]:
             parts.append(t(text, n=found[status]))

@@ -50,8 +50,8 @@ def test_html_has_a_row_per_measured_case(tmp_path: Path) -> None:
     untimed = record("op/network/c", latency_us=None, io_efficiency=None, compute_efficiency=None)
     head, first, second = rows_of(html_text(run_of(tmp_path, measured(), impossible(), untimed)))
     assert dict(zip(head, first, strict=True)) == {
-        "case": "op/network/a", "latency µs": "100", "95 % interval": "98 – 101.5", "whole call µs": "130",
-        "io": "45.0%", "compute": "–", "bounded by": "io", "workspace bytes": "1024", "worker": "tcp://a:1",
+        "case": "op/network/a", "latency": "100 µs", "95 % interval": "98 µs – 102 µs", "interface time": "130 µs",
+        "io efficiency": "45.0%", "compute efficiency": "–", "bounded by": "io", "workspace": "1.0 KiB", "worker": "tcp://a:1",
         "remark": "1.25 times the case file&#39;s latency",
     }  # fmt: skip
     assert (second[0], second[4], second[-1]) == ("op/network/b", "–", PROBLEM)
@@ -73,7 +73,7 @@ def test_impossible_figures_are_no_dot_of_the_roofline(tmp_path: Path) -> None:
 def test_html_ends_the_table_somewhere_and_has_none_without_measurements(tmp_path: Path) -> None:
     text = html_text(run_of(tmp_path / "1", *(measured(str(number)) for number in range(503))))
     assert len(rows_of(text)) == 501
-    assert "3 more are in the CSV" in text
+    assert "3 more are in the CSV file" in text
     plain = record("op/network/c", io_efficiency=None, compute_efficiency=None)
     assert '<table class="timed">' not in html_text(run_of(tmp_path / "2", plain))
 
@@ -82,7 +82,7 @@ def test_a_failing_case_tells_its_figures(tmp_path: Path) -> None:
     text = html_text(run_of(tmp_path, measured(status="fail", outputs_kept="out/failures/op/network/a~outputs.pb")))
     (section,) = re.findall(r"<article.*?</article>", text, re.S)
     told = words(section)
-    for expected in ("98 – 101.5 µs", "130 µs", "45.0%", "tcp://a:1", "out/failures/op/network/a~outputs.pb"):
+    for expected in ("98 µs – 102 µs", "130 µs", "45.0%", "tcp://a:1", "out/failures/op/network/a~outputs.pb"):
         assert expected in told
 
 
@@ -99,10 +99,12 @@ def test_markdown_has_interval_and_remark(tmp_path: Path) -> None:
     run = run_of(tmp_path, measured(), impossible())
     text = markdown_text(run)
     shape = "`[2,50,64] -> [2,50,64]`"
-    first = f"| op | 100 | 130 | 45.0% | - | 1024 | float | {shape} | 98 – 101.5 | 1.25 times the case file's latency |"
+    first = (
+        f"| op | 100 | 130 | 45.0% | - | 1024 | float | {shape} | 98 µs – 102 µs | 1.25 times the case file's latency |"
+    )
     assert first in text.splitlines()
-    assert f"| op | 100 | 130 | - | - | 1024 | float | {shape} | 98 – 101.5 | {PROBLEM} |" in text.splitlines()
-    assert "| 95 % 置信区间 (us) | 备注 |" in markdown_text(run, "zh")
+    assert f"| op | 100 | 130 | - | - | 1024 | float | {shape} | 98 µs – 102 µs | {PROBLEM} |" in text.splitlines()
+    assert "| 95 % 置信区间 | 备注 |" in markdown_text(run, "zh")
 
 
 def test_csv_has_the_figures(tmp_path: Path) -> None:

@@ -41,6 +41,11 @@
     return td;
   }
 
+  function time(us) {
+    const [scale, unit] = us >= 1e6 ? [1e6, "s"] : us >= 1e3 ? [1e3, "ms"] : [1, "µs"];
+    return `${Number((us / scale).toPrecision(3))} ${unit}`;
+  }
+
   function show() {
     const first = chosen.page * PAGE;
     const lines = found.slice(first, first + PAGE).map((index) => {
@@ -56,7 +61,7 @@
         cell(line, "").append(link);
       } else cell(line, row[CASE]);
       cell(line, row[WORST]);
-      cell(line, row[LATENCY] === null ? "" : `${Number(row[LATENCY].toPrecision(4))} µs`);
+      cell(line, row[LATENCY] === null ? "" : time(row[LATENCY]));
       cell(line, row[SECONDS] === null ? "" : `${row[SECONDS].toFixed(2)} s`);
       cell(line, row[REASON]);
       return line;

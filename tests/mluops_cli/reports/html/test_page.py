@@ -104,7 +104,7 @@ def test_a_section_per_failing_case_tells_all(tmp_path: Path) -> None:
         "mluops run cases/psamask_forward/boundary/tail_0.pb --impl tiled",
         "diff1 0.5 0.003 166.667 0.5 category composite",
         "96 of 6400 elements wrong",
-        "Where they sit",
+        "Positions of the wrong elements",
         "Relative error",
         "first [0, 0, 61] 0 0.25 1048576",
         "worst [1, 3, 63] NaN or Inf 0.96",
