@@ -15,7 +15,9 @@ from generators.contracts.faults import Fault
 from mluops_cli.implementations.base import BadAnswer, Call, CannotShow, Outcome, OutOfBounds
 from mluops_cli.implementations.callables import CallableKernel
 from mluops_cli.implementations.python import Python
+from schemas.casefiles.reading import read_case
 from schemas.tensor_descriptor import Descriptor
+from tests.conftest import PROJECT
 
 from .calls import get_indice_pairs, psamask
 
@@ -355,3 +357,17 @@ def test_a_class_with_workspace_and_synchronize(tmp_path: Path) -> None:
     implementation = Python(f"{source}:Kernel")
     assert implementation.call(make_call()).scalars == {"calls": 1, "waited": 1, "bytes": 24}
     assert implementation.call(make_call()).scalars == {"calls": 2, "waited": 3, "bytes": 24}
+
+
+def test_d13_the_example_kernel_has_one_fault(suites: Path, run: Callable[..., Any]) -> None:
+    kernel = PROJECT / "examples" / "python_kernel" / "psamask.py"
+    ran = run(suites / "psamask_forward", "--suite", "demo,boundary", "--impl", f"python:{kernel}:psamask", "-j", "1")
+    statuses: dict[str, set[str]] = {"even": set(), "odd": set()}
+    for file in sorted((suites / "psamask_forward").rglob("*.pb")):
+        case = f"psamask_forward/{file.parent.name}/{file.stem}"
+        if case in ran.statuses:
+            with read_case(file) as read:
+                width = read.node.psamask_forward_param.w_mask
+            statuses["odd" if width % 2 else "even"].add(ran.statuses[case])
+    assert "fail" in statuses["even"]
+    assert statuses["odd"] <= {"pass", "empty"}
