@@ -33,7 +33,8 @@ class Summary(BaseModel):
     seconds: float
     started: str | None = Field(None, description="ISO 8601 with offset")
     environment: dict[str, Any] = Field({}, description="platform, cpu, device, host, versions")
-    options: dict[str, Any] = Field({}, description="plugins, repeat and so on, for replay")
+    options: dict[str, Any] = Field({}, description="plugins, repeat and whatever else decides the results, for replay")
+    signature: str = Field("", description="of impl and options, by the key of the user who ran: for replay")
 
 
 def built() -> dict[str, str]:

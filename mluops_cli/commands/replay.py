@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -42,8 +43,9 @@ def command(
 ) -> int:
     """Run the failing cases of the run in OUT again and say which are fixed. OUT's results are left as they are.
 
-    All options that decide what comes of a case are those of the run, but for the ones given here. The kept files under
-    OUT/failures are used, and the cases' own where there is none.
+    All options that decide what comes of a case are those of the run, but for the ones given here. Code that the
+    results of another user name must be given again (--impl, --plugin). The kept files under OUT/failures are used, and
+    the cases' own where there is none.
 
     A case is fixed if it passes now. Nobody can tell where it is skipped, its pass proves nothing (mistrusted), or
     mluops or the case file fails. Exit code: 0 all fixed, 1 some aren't, 2 a case file is wrong, 3 our own failure,
@@ -99,14 +101,25 @@ def outcome_of(before: Record, now: Record) -> Outcome:
 
 
 def _options(run: FinishedRun, plugins: tuple[Path, ...], given: dict[str, Any]) -> CaseOptions:
-    """The options of the run with what is given now in their place."""
-    from mluops_cli.core.case_options import read_options
+    """The options of the run with what is given now in their place.
+
+    A summary that this user hasn't made may name code to be run, which must be given again: InputError.
+    """
+    from mluops_cli.core.case_options import CaseOptions, read_options
     from mluops_cli.results.jsonl import SUMMARY
+    from mluops_cli.results.origin import made_here
+    from schemas.errors import InputError
 
     options = read_options(run.summary.get("options") or {}, run.impl, str(run.out / SUMMARY))
     changed = {name: value for name, value in given.items() if value is not None}
-    if plugins:
+    if plugins or not made_here(run.summary):
         changed["plugins"] = tuple(map(str, plugins))
+    if "impl" not in changed and not made_here(run.summary) and (":" in options.impl or options.plugins):
+        code = shlex.join(replace(CaseOptions(options.impl), plugins=options.plugins).words())
+        raise InputError(
+            f"{run.out} was made by another user or in another folder, so the code that it names isn't run; "
+            f"to run it, give it again: {code}"
+        )
     return replace(options, **changed)
 
 

@@ -153,33 +153,55 @@ def no_collection() -> Iterator[None]:
 
 
 def read_run(out: Path, change: Callable[[Record], Record] | None = None) -> FinishedRun:
-    """Read a run's folder; InputError where it holds no results, or two of one case.
+    """Read a run's folder.
 
-    change: what becomes of each record as it is read (waivers).
+    change: what becomes of each record as it is read (waivers). InputError where the folder holds no results or two of
+    one case, and where the results aren't those that the summary counts: one that is lost may be a failure.
     """
     if not (out / RESULTS).is_file():
         raise InputError(f"{out} holds no {RESULTS}: expected the --out folder of a `mluops run`")
+    summary = read_summary(out)
     records = []
     seen: set[str] = set()
+    counts: Counter[str] = Counter()
     with no_collection():
         for record in read_results(out):
             if record.case in seen:
                 raise InputError(f"two results of {record.case}, expected one", SourceLocation(str(out / RESULTS)))
             seen.add(record.case)
-            _share_words(record)
+            _share_strings(record)
+            counts[record.status] += 1
             records.append(change(record) if change else record)
-    return FinishedRun(out, records, read_summary(out))
+    _check_counts(out, counts, summary)
+    return FinishedRun(out, records, summary)
 
 
-def _share_words(record: Record) -> None:
-    """Keep one copy of the words that many records have in common."""
+def _share_strings(record: Record) -> None:
+    """Keep one copy of the strings that many records have in common."""
     record.op, record.suite, record.impl = sys.intern(record.op), sys.intern(record.suite), sys.intern(record.impl)
     if record.status not in STATUSES:
         raise InputError(f"{record.case}: unknown status {record.status!r}, expected one of {', '.join(STATUSES)}")
 
 
+def _check_counts(out: Path, counts: Counter[str], summary: Mapping[str, Any]) -> None:
+    """InputError where the results aren't those that the summary counts; a run without summary was cut off."""
+    expected = summary.get("counts")
+    if expected is None:
+        return
+    place = SourceLocation(str(out / SUMMARY), key="counts")
+    if not isinstance(expected, dict) or not all(isinstance(number, int) for number in expected.values()):
+        raise InputError(f"{expected!r:.60}, expected a number for each status", place)
+    differences = [
+        f"{status} {expected.get(status, 0)} times and {RESULTS} {counts[status]} times"
+        for status in {**expected, **counts}
+        if expected.get(status, 0) != counts[status]
+    ]
+    if differences:
+        raise InputError(f"has {', '.join(differences)}: results are missing or were added, run again", place)
+
+
 def read_summary(out: Path) -> dict[str, Any]:
-    """The summary of a run, empty where there is none; InputError where it is something else."""
+    """Read the summary of a run, empty where there is none; InputError where it is something else."""
     path = out / SUMMARY
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))

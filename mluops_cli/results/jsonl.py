@@ -14,6 +14,7 @@ from typing import IO, Any, Final
 from mluops_cli.core.events import CaseFinished, Event, Loaded, RunFinished, RunStarted
 from mluops_cli.core.machine import environment
 from mluops_cli.core.record import RESULTS, Record, RecordError, read_record
+from mluops_cli.results.origin import sign
 from schemas.atomic_files import write_failure, write_text
 from schemas.errors import InputError, SourceLocation, UnavailableError
 from schemas.version import __version__
@@ -102,6 +103,7 @@ class JsonResults:
             "interrupted": run.interrupted,
             "strict": self.strict,
             "seconds": round(run.seconds, 3),
+            "signature": sign(self.run),
         }
 
 

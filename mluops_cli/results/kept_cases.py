@@ -4,65 +4,106 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from typing import Final
+
+import xxhash
 
 from mluops_cli.core.discovery import FAILURES
 from mluops_cli.core.events import CaseFinished, Event, Loaded, RunStarted
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING
+from mluops_cli.results.jsonl import read_results
+from schemas.casefiles.external_data import side_file
+from schemas.casefiles.reading import SUFFIXES, read_case
+from schemas.errors import MluopsError
 
-# Of folders as deep as ours, files as ours only: cases, outputs of --keep-outputs, cases with side files.
-_OURS: Final = ("*/*/*.pb", "*/*/*.prototxt", "*/*/*~outputs.*.bin", "*/*/*/*.pb", "*/*/*/*.prototxt")
+OUTPUTS: Final = "~outputs"  # ends the name of the file with a case's outputs: no spec can call a case so
+_LONGEST: Final = 150  # bytes of a part of a kept path: of the 255 that file systems take, with room for suffixes
 
 
 class KeepFailures:
-    """Listens to a run and keeps the file of each case that fails."""
+    """Listens to a run and keeps the file of each case that fails; what the earlier run kept there is removed."""
 
     def __init__(self, out: Path) -> None:
-        self.folder = out / FAILURES
+        self.out = out
         self.earlier: dict[Path, int] = {}
 
     def __call__(self, event: Event) -> None:
         """Listen to the run."""
-        if isinstance(event, RunStarted) and not event.done:
-            self.earlier = {path: _inode(path) for pattern in _OURS for path in self.folder.glob(pattern)}
+        if isinstance(event, RunStarted) and not event.done and (self.out / FAILURES).is_dir():
+            with suppress(MluopsError):  # results that are damaged are replaced all the same
+                self.earlier = {path: _inode(path) for path in self._kept_earlier() if os.path.exists(path)}
         elif isinstance(event, Loaded):
             self._forget()
         elif isinstance(event, CaseFinished) and event.record.status in FAILING:
-            keep(Path(event.record.file), _target(self.folder.parent, event.record))
+            keep(Path(event.record.file), _target(self.out, event.record))
+
+    def _kept_earlier(self) -> Iterator[Path]:
+        """What was kept of the failing cases that the folder holds results of, and nothing else: files of others stay.
+
+        A case with external data has a folder of its own.
+        """
+        for record in read_results(self.out):
+            if record.status in FAILING:
+                target = _target(self.out, record)
+                yield target
+                if os.path.isfile(_own(target, Path(record.file))):
+                    yield target.with_suffix("")
+                outputs = kept_path(self.out, record.case, f"{OUTPUTS}.pb")
+                yield outputs
+                yield from outputs.parent.glob(f"{escape(outputs.stem)}.*.bin")
 
     def _forget(self) -> None:
-        """Take away what an earlier run kept; a file that a worker has written anew by now is another one."""
+        """Remove what an earlier run kept; a file that a worker has written anew by now is another one."""
         for path, inode in self.earlier.items():
-            if len(path.relative_to(self.folder).parts) == 3:
-                if _inode(path) == inode:
-                    path.unlink(missing_ok=True)
-            elif path.parent.name.endswith(path.stem):
-                shutil.rmtree(path.parent, ignore_errors=True)
+            if _inode(path) != inode:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def kept_file(out: Path, record: Record) -> Path:
-    """Where the file of a record's case is: OUT/failures/operator/suite/name.pb, or in a folder name/: see keep."""
+    """Return where the file of a record's case is kept: OUT/failures/operator/suite/name.pb, or in a folder name/."""
     target = _target(out, record)
-    return own if (own := _own(target, Path(record.file))).is_file() else target
+    return own if os.path.isfile(own := _own(target, Path(record.file))) else target
 
 
 def kept_path(out: Path, case: str, suffix: str) -> Path:
-    """OUT/failures/operator/suite/name and a suffix, for the id of a case."""
-    parts = [part for part in case.split("/") if part not in ("", ".", "..")]
-    head, name = parts[:2], "_".join(parts[2:]) or "case"
-    return Path(out / FAILURES, *head, f"{name}{suffix}")
+    """Return OUT/failures/operator/suite/name and a suffix, for the id of a case.
+
+    What can't be one part of a path is replaced, and the hash of the id added, so that no two cases share a path.
+    """
+    op, _, rest = case.partition("/")
+    suite, _, name = rest.partition("/")
+    return Path(out / FAILURES, *(_part(each, case) for each in (op, suite)), f"{_part(name, case)}{suffix}")
+
+
+def _part(text: str, case: str) -> str:
+    """One part of a path for a part of a case's id."""
+    text, whole = _as_in_results(text), _as_in_results(case).encode()
+    safe = re.sub(r"[^\w.+~@=,-]+", "_", text).lstrip(".").encode()[:_LONGEST].decode(errors="ignore")
+    return safe if safe and safe == text else f"{safe}~{xxhash.xxh3_64_hexdigest(whole)[:8]}"
+
+
+def _as_in_results(text: str) -> str:
+    """The text as results.jsonl holds it: halves of surrogate pairs are escapes there."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def keep(source: Path, target: Path) -> None:
-    """Keep a case file with its side files, as hard links where that can be: network cases take hundreds of megabytes.
+    """Keep a case file with its external data, as hard links where possible: network cases take hundreds of megabytes.
 
-    Beside target, a folder of its own holds a case with side files, whose names need not differ from case to case, and
-    one that is known by its file's name alone. A file that is gone or a full disk don't end the run: the record tells
-    of the failure all the same.
+    A case with external data goes into a folder of its own beside target, since other cases may use the same names;
+    so does a case whose file's name is all that it is known by. Failures (the file is gone, the disk is full) are
+    ignored: the record of the case is there all the same.
     """
     own = _own(target, source)
     files = {source: target}
@@ -70,18 +111,19 @@ def keep(source: Path, target: Path) -> None:
         files = {source: own, **{side: own.parent / name for side, name in sides.items()}}
     try:
         target.unlink(missing_ok=True)
-        if own.is_file():
+        if os.path.isfile(own):
             shutil.rmtree(own.parent)
         for found, kept in files.items():
             _link(found, kept)
-    except OSError:
+    except (OSError, ValueError):
         for kept in files.values():
-            with suppress(OSError):
+            with suppress(OSError, ValueError):
                 kept.unlink(missing_ok=True)
 
 
 def _target(out: Path, record: Record) -> Path:
-    return kept_path(out, record.case, Path(record.file).suffix)
+    suffix = Path(record.file).suffix
+    return kept_path(out, record.case, suffix if suffix in SUFFIXES else "")
 
 
 def _own(target: Path, source: Path) -> Path:
@@ -91,7 +133,7 @@ def _own(target: Path, source: Path) -> Path:
 def _inode(path: Path) -> int:
     try:
         return path.lstat().st_ino
-    except OSError:
+    except (OSError, ValueError):
         return 0
 
 
@@ -105,14 +147,10 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _side_files(case: Path) -> dict[Path, str] | None:
-    """The side files of a case and their names below its folder; None: it has none, and its file's name says nothing.
+    """The external data of a case and their names below its folder; None: there are none, and the case has metadata.
 
-    Values that are to be drawn depend on the id, which is made of the file's name where there is no metadata.
+    Without metadata the case's name is made of the file's name, which must be kept then.
     """
-    from schemas.casefiles.external_data import side_file
-    from schemas.casefiles.reading import read_case
-    from schemas.errors import MluopsError
-
     if not _may_have_sides(case):
         return None
     sides: dict[Path, str] = {}
@@ -128,7 +166,7 @@ def _side_files(case: Path) -> dict[Path, str] | None:
 
 
 def _may_have_sides(case: Path) -> bool:
-    """Text is parsed only where it has one of the words: that of a large case takes minutes."""
+    """Whether parsing is worth it: text only if it has one of the words, since that of a large case takes minutes."""
     if case.suffix != ".prototxt":
         return True
     try:

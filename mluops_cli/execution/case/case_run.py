@@ -13,10 +13,10 @@ from generators.operator_registry import operators
 from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Meter, Prepared, Result, error
-from mluops_cli.execution.case.kept_outputs import MARK, keep_outputs
+from mluops_cli.execution.case.kept_outputs import keep_outputs
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest, is_mapped
 from mluops_cli.implementations.base import Call, Implementation
-from mluops_cli.results.kept_cases import kept_path
+from mluops_cli.results.kept_cases import OUTPUTS, kept_path
 from schemas.casefiles.enum_numbering import CURRENT
 from schemas.casefiles.reading import SHORT, CaseFile, read_case
 from schemas.casefiles.tensors import TensorRecord
@@ -45,7 +45,7 @@ def run_case(
             prepared = prepare(file)
             result = _run(prepared, implementation, settings, meter)
             if settings.keep_outputs is not None and result["status"] == "fail":
-                target = kept_path(Path(settings.out), task["case"], f"{MARK}.pb")
+                target = kept_path(Path(settings.out), task["case"], f"{OUTPUTS}.pb")
                 result["outputs_kept"] = keep_outputs(prepared, target, settings.keep_outputs)
             return result
     except InputError as wrong:

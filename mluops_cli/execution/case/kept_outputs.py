@@ -7,11 +7,11 @@ from typing import Final
 
 from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.calls import Prepared
+from mluops_cli.results.kept_cases import OUTPUTS
 from schemas.casefiles.reading import write_case
 from schemas.protos import messages as proto
 from schemas.wire.value_fields import part_dtype
 
-MARK: Final = "~outputs"  # ends the name: no spec can call a case so
 _INLINE: Final = 1 << 30  # bytes of a tensor: one file as a rule
 
 
@@ -31,7 +31,7 @@ def keep_outputs(prepared: Prepared, target: Path, limit: int) -> str:
     for header in (*node.input, *node.output):
         header.ClearField("path")  # it counts from the folder of the case
     if (meta := proto.get_meta(node)) is not None:
-        meta.name += MARK
+        meta.name += OUTPUTS
         proto.set_meta(node, meta)
     arrays = []
     for name, record in bound.outputs.items():

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mluops_cli.core.record import read_record
+from mluops_cli.core.record import Record, read_record
 from mluops_cli.results.finished import judged, no_collection, read_run, worst
 from schemas.errors import InputError
+from tests.mluops_cli.conftest import Cli
 from tests.mluops_cli.reports.sample import criterion, mixed_records, record, write_run
 from tools.result_schemas import FOLDER, Summary, built
 
@@ -96,7 +97,40 @@ def test_a_last_line_that_was_cut_off_is_passed_over(tmp_path: Path) -> None:
     write_run(tmp_path, [record("op/s/a"), record("op/s/b")])
     path = tmp_path / "results.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
-    assert [each.case for each in read_run(tmp_path).records] == ["op/s/a"]
+    with pytest.raises(InputError, match=r"summary\.json: counts: has pass 2 times and results\.jsonl 1 times"):
+        read_run(tmp_path)
+    (tmp_path / "summary.json").unlink()  # a run that was cut off has none
+    run = read_run(tmp_path)
+    assert ([each.case for each in run.records], run.complete) == (["op/s/a"], False)
+
+
+@pytest.mark.parametrize("command", ["report", "gate", "replay", "compare"])
+def test_f2_lost_and_added_results_are_found_by_every_command(command: str, tmp_path: Path, cli: Cli) -> None:
+    out = write_run(tmp_path / "out", [record("op/s/a"), record("op/s/b", "fail")])
+    path, whole = out / "results.jsonl", (out / "results.jsonl").read_text(encoding="utf-8")
+    arguments = (command, out, out) if command == "compare" else (command, out)
+    for text, told in (
+        (whole.splitlines(keepends=True)[0], "fail 1 times and results.jsonl 0 times"),
+        (whole + json.dumps(record("op/s/c", "skip")) + "\n", "skip 0 times and results.jsonl 1 times"),
+        (whole.replace('"fail"', '"pass"'), "pass 1 times and results.jsonl 2 times"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        ran = cli(*arguments)
+        assert ran.code == 2
+        assert told in ran.err
+    for counts in ([], {"pass": "x"}):
+        write_run(out, [record("op/s/a")], counts=counts)
+        assert "expected a number for each status" in cli(*arguments).err
+
+
+def test_f2_waivers_change_no_counts(tmp_path: Path) -> None:
+    out = write_run(tmp_path, [record("op/s/a", "fail")])
+
+    def waive(found: Record) -> Record:
+        found.status = "waived"
+        return found
+
+    assert read_run(out, waive).tally.counts == {"waived": 1}
 
 
 def test_the_schemas_are_fresh() -> None:
