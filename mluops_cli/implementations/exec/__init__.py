@@ -12,7 +12,15 @@ from contextlib import ExitStack
 from typing import ClassVar, Final
 
 from generators.contracts.faults import NULL_HANDLE, NULL_WORKSPACE_SIZE
-from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome, OutOfBounds, adapter_errors
+from mluops_cli.implementations.base import (
+    AdapterError,
+    Call,
+    CannotShow,
+    Implementation,
+    Outcome,
+    OutOfBounds,
+    adapter_errors,
+)
 from mluops_cli.implementations.exec import files, folder
 from mluops_cli.implementations.exec.input_hashes import InputHashes
 from mluops_cli.implementations.exec.program import run_program
@@ -64,7 +72,13 @@ class Exec(Implementation):
             status = run_program([_filled(word, paths) for word in self.command])
             if changed := hashes.changed():
                 raise OutOfBounds(f"{changed} was changed")
-            return self.exchange.read(call, scratch, status) if status == SUCCESS else Outcome(status)
+            if status != SUCCESS:
+                return Outcome(status)
+            try:
+                outcome: Outcome = self.exchange.read(call, scratch, status)
+            except UnavailableError as error:  # this process can open no more files
+                raise AdapterError(f"exec: can't read what the program wrote: {error}") from error
+            return outcome
 
 
 def _filled(word: str, paths: dict[str, str]) -> str:

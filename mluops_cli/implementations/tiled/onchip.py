@@ -16,7 +16,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 NFU_ALIGN: Final = 128  # bytes that the vector unit wants its operands' sizes to be a multiple of
-_UNDEFINED: Final = 0xA5  # what on-chip memory holds before it is written: never a right answer by chance
+_UNDEFINED: Final = 0xA5  # the bytes of on-chip memory before it is written: no right answer by chance
 _ATOMIC_ORDER: Final = 20220530  # seed of the order in which atomic additions arrive
 
 
@@ -78,7 +78,7 @@ class OnChip:
 
 
 def split(units: range, parts: int) -> Iterator[range]:
-    """Shares of consecutive units: the first len(units) % parts take one more; empty shares are left out."""
+    """Yield parts of consecutive units: the first len(units) % parts have one more; empty parts are left out."""
     size, extra = divmod(len(units), parts)
     start = 0
     for part in range(min(parts, len(units))):
@@ -121,12 +121,12 @@ def transpose(source: Array, target: Array, chip: OnChip) -> None:
 
 
 def arrival_order() -> np.random.Generator:
-    """Decides in which order atomic additions arrive: any order, but the same in every run."""
+    """Return the generator of the order in which atomic additions arrive: any order, but equal in every run."""
     return np.random.default_rng(_ATOMIC_ORDER)
 
 
 def shuffled(loads: list[range], order: np.random.Generator) -> Iterator[range]:
-    """The loads of all cores in the order in which they come to their atomic additions."""
+    """Yield the loads of all cores in the order of their atomic additions."""
     for index in order.permutation(len(loads)):
         yield loads[index]
 
@@ -134,7 +134,7 @@ def shuffled(loads: list[range], order: np.random.Generator) -> Iterator[range]:
 def atomic_add(target: Array, rows: Array, values: Array, order: np.random.Generator) -> None:
     """target[rows[i]] += values[i] for every i at the values' own precision, in a shuffled order.
 
-    Rows may repeat: what goes to the same one is summed up in the order of arrival before it reaches the target.
+    Rows may repeat: values of one row are summed up in the order of arrival, then added to the target.
     """
     if rows.size == 0:
         return

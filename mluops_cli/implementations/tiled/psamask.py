@@ -39,8 +39,8 @@ class _Psamask(Kernel, checks.Psamask):
         position = (masked[0, 0, 0].size + full[0, 0, 0].size * (params["psa_type"] + 1)) * masked.itemsize
         require(position <= self.machine.nram, NOT_SUPPORTED)
         chip = self.machine.core()
-        for cluster in _shares((range(N), range(H), range(W)), self.machine.clusters):
-            for core in _shares(cluster, self.machine.cores):
+        for cluster in _parts((range(N), range(H), range(W)), self.machine.clusters):
+            for core in _parts(cluster, self.machine.cores):
                 limits = _find_limits(core, position, self.machine.nram)
                 self._core(core, limits, params["psa_type"], masked, full, chip)
         return SUCCESS
@@ -104,12 +104,12 @@ class PsamaskBackward(_Psamask, checks.PsamaskBackward):
         tile.masked[...] = tile.mask
 
 
-def _shares(segment: _Segment, parts: int) -> Iterator[_Segment]:
-    """Split N, else H, else W among the parts; where none suffices, the largest of them (3.2.1, 3.2.2)."""
+def _parts(segment: _Segment, parts: int) -> Iterator[_Segment]:
+    """Split N, else H, else W into so many parts; where none is long enough, the longest (3.2.1, 3.2.2)."""
     lengths = [len(units) for units in segment]
     axis = next((axis for axis in range(3) if lengths[axis] >= parts), lengths.index(max(lengths)))
-    for share in split(segment[axis], parts):
-        n, h, w = (share if each == axis else segment[each] for each in range(3))
+    for part in split(segment[axis], parts):
+        n, h, w = (part if each == axis else segment[each] for each in range(3))
         yield n, h, w
 
 

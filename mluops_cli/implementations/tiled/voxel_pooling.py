@@ -67,7 +67,7 @@ def _locate(points: Array, memo: Array, load: range, memory: Array, params: Para
     stored[...] = result.T
     memo[span(load)] = stored
 
-    # Step 6.1, in cells rather than elements; of points outside it may overflow and is not looked at.
+    # Step 6.1, in cells rather than elements; for points outside it may overflow and is not used.
     np.multiply(batch, params["num_voxel_y"], out=offset)
     offset += y
     offset *= params["num_voxel_x"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mluops_cli.implementations.tiled.onchip import Machine
-from mluops_cli.implementations.tiled.psamask import PsamaskBackward, PsamaskForward, _find_limits, _shares
+from mluops_cli.implementations.tiled.psamask import PsamaskBackward, PsamaskForward, _find_limits, _parts
 from schemas.tensor_descriptor import Descriptor
 from tests.mluops_cli.implementations.tiled.trial import MACHINES, Trial, unwritten
 
@@ -121,11 +121,11 @@ def test_the_largest_network_mask_fits_the_default_memory() -> None:
 
 def test_shares_follow_n_then_h_then_w_then_the_largest() -> None:
     n, h, w = range(5), range(9), range(2)
-    assert [s[0] for s in _shares((n, h, w), 4)] == [range(2), range(2, 3), range(3, 4), range(4, 5)]
-    assert [s[1] for s in _shares((n, h, w), 8)] == [range(2), *(range(i, i + 1) for i in range(2, 9))]
-    assert [s[2] for s in _shares((range(2), range(3), range(8)), 4)] == [range(i, i + 2) for i in (0, 2, 4, 6)]
-    assert [s[1] for s in _shares((range(2), range(3), range(2)), 4)] == [range(i, i + 1) for i in range(3)]
-    assert all(s[0] == n and s[2] == w for s in _shares((n, h, w), 8))
+    assert [s[0] for s in _parts((n, h, w), 4)] == [range(2), range(2, 3), range(3, 4), range(4, 5)]
+    assert [s[1] for s in _parts((n, h, w), 8)] == [range(2), *(range(i, i + 1) for i in range(2, 9))]
+    assert [s[2] for s in _parts((range(2), range(3), range(8)), 4)] == [range(i, i + 2) for i in (0, 2, 4, 6)]
+    assert [s[1] for s in _parts((range(2), range(3), range(2)), 4)] == [range(i, i + 1) for i in range(3)]
+    assert all(s[0] == n and s[2] == w for s in _parts((n, h, w), 8))
 
 
 def test_special_values_are_copied_bit_for_bit() -> None:
