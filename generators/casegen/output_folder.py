@@ -50,8 +50,8 @@ def open_output(options: WriteOptions, cases: Collection[str], say: Say) -> Iter
             say(f"{out}: the last gen into this folder was stopped; the manifest is brought up to date")
             settle(out, say)
         refuse_foreign(out, cases, options.suffixes)
-        journal.begin(out)
         try:
+            journal.begin(out)
             yield lock
         except BaseException:
             with suppress(UnavailableError):  # what ended the gen is what the user is told; the journal stays

@@ -121,10 +121,10 @@ def _run_pool(waiting: deque[Task], jobs: int, start: tuple[Any, ...]) -> Genera
         except BrokenProcessPool:
             return list(running.values())
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
             for child in psutil.Process().children():
                 with suppress(psutil.NoSuchProcess):  # it has ended already
                     child.send_signal(signal.SIGINT)
+            pool.shutdown(wait=True, cancel_futures=True)  # afterwards none writes any more
             raise
     return []
 
