@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +225,35 @@ def test_a_reference_kernel_with_other_outputs_is_our_failure(tmp_path: Path, do
     with pytest.raises(MluopsError, match=r"returns \['z'\], its contract says \['y'\]") as caught:
         generate(wrong, WriteOptions(tmp_path, inline_limit=LIMIT))
     assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("drawn", "found"),
+    [
+        (np.zeros(4), "float64 of shape [4]"),
+        (np.zeros((2, 2), np.float32), "float32 of shape [2, 2]"),
+        (np.zeros(3, np.float32), "float32 of shape [3]"),
+    ],
+)
+def test_b4_what_a_recipe_gives_is_checked(
+    tmp_path: Path, doubling: Case, monkeypatch: pytest.MonkeyPatch, drawn: Any, found: str
+) -> None:
+    monkeypatch.setattr(Doubling, "draw", lambda *arguments: drawn)
+    plan = replace(doubling.inputs[0], values=Values("recipe", ("sites",)))
+    text = f"recipe 'sites' of doubling gives {found} for x, expected float32 of shape [4]"
+    with pytest.raises(MluopsError, match=re.escape(text)) as caught:
+        generate(replace(doubling, inputs=(plan,)), WriteOptions(tmp_path))
+    assert caught.value.exit_code == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_write_options_are_a_value_that_workers_can_be_sent(tmp_path: Path) -> None:
+    options = WriteOptions(tmp_path, "both", seed=3)
+    assert pickle.loads(pickle.dumps(options)) == options
+    assert hash(options) == hash(WriteOptions(tmp_path, "both", seed=3))
+    assert options.suffixes == (".pb", ".prototxt")
+    with pytest.raises(FrozenInstanceError):
+        options.seed = 4  # type: ignore[misc]
 
 
 # ---- existing files ----
