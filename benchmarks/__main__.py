@@ -18,7 +18,7 @@ WIDTH: Final = 240  # columns in a file or a pipe: no row wraps
 def main(names: list[str]) -> None:
     """Measure and print; always exits 0, since speed on a shared machine is reported and not asserted."""
     table = Table(title="mluops bench")
-    for column in ("figure", "value", "bound", "holds", "note"):
+    for column in ("metric", "value", "bound", "holds", "note"):
         table.add_column(column)
     for module in pkgutil.iter_modules(benchmarks.__path__):
         if module.name in ("__main__", "measure") or (names and module.name not in names):

@@ -22,7 +22,7 @@ _WARM = 20  # cases until the worker has loaded everything
 
 
 def rows(cases: int = CASES) -> list[Row]:
-    """The figures; cases is for a quick look."""
+    """The rows of the table; cases is for a quick look."""
     with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder), cases)
         start = time.perf_counter()

@@ -27,7 +27,7 @@ def _judge(baseline: Array, output: Array, dtype: str) -> Callable[[], object]:
 
 
 def rows(elements: int = ELEMENTS) -> list[Row]:
-    """The figures; elements is for a quick look."""
+    """The rows of the table; elements is for a quick look."""
     noise = np.float32(1) + np.random.default_rng(1).uniform(-1e-3, 1e-3, elements).astype(np.float32)
     baseline = np.random.default_rng(0).uniform(1, 2, elements).astype(np.float32)
     output = baseline * noise

@@ -1,4 +1,4 @@
-"""How a figure is measured: alternating pairs, the median of their ratios, each against its bound."""
+"""How a metric is measured: alternating pairs, the median of their ratios, each against its bound."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of the benchmark table; at_least turns the bound round (a rate, not a cost)."""
+    """One metric of the benchmark table; at_least: the bound is a lower one (of a rate, not of a cost)."""
 
     name: str
     value: float
@@ -22,7 +22,7 @@ class Row:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the figure is within its bound; None without one."""
+        """Whether the metric is within its bound; None without one."""
         if self.bound is None:
             return None
         return self.value >= self.bound if self.at_least else self.value <= self.bound

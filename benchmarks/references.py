@@ -61,7 +61,7 @@ def _rulebook_memory() -> Row:
 
 
 def _drawn(case: Case, operator: Operator) -> tuple[Arrays, Env]:
-    """The inputs of a case, and what the reference kernel gets besides."""
+    """The inputs of a case, and the env that the reference kernel gets."""
     inputs = {name: array for name, array in draw_inputs(case, operator).items() if array is not None}
     shapes = {plan.name: plan.dims for plan in (*case.inputs, *case.outputs)}
     return inputs, operator.contract.bind(shapes, case.params)

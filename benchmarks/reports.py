@@ -15,7 +15,7 @@ from mluops_cli.core.record import RESULTS, Record
 
 CASES: Final = 100_000
 SUITES: Final = ("network", "boundary", "general", "nan_inf", "zero_element")
-# A process of its own, as `mluops report` is one; VmHWM, for ru_maxrss starts at what the parent had.
+# In a process of its own, like `mluops report`. VmHWM is read because ru_maxrss starts at the parent's value.
 _MEASURE: Final = """
 import re, sys, time
 from pathlib import Path
@@ -29,7 +29,7 @@ print(time.perf_counter() - start, re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/se
 
 
 def rows() -> Iterator[Row]:
-    """Seconds and memory of all reports together: without and with perf figures, and against an earlier run."""
+    """Seconds and memory of all reports together: without and with perf metrics, and against an earlier run."""
     with tempfile.TemporaryDirectory() as name:
         untimed, timed = Path(name, "untimed"), Path(name, "timed")
         for out, perf in ((untimed, False), (timed, True)):
@@ -40,8 +40,8 @@ def rows() -> Iterator[Row]:
         what = f"all reports of {CASES:,} results"
         for variant, folders, bound in (
             ("", [untimed], 10.0),
-            (" with perf figures", [timed], 10.0),
-            (" with perf figures and a base run", [timed, timed], 12.0),
+            (" with perf metrics", [timed], 10.0),
+            (" with perf metrics and a base run", [timed, timed], 12.0),
         ):
             taken, megabytes = _measured(*folders)
             yield Row(f"{what}{variant}", taken, "s", bound)
@@ -64,7 +64,7 @@ def _write(path: Path, perf: bool) -> None:
 
 
 def _record(number: int, perf: bool) -> Record:
-    """A record as the supervisor writes it, one in a hundred of a failure; figures have all their digits."""
+    """A record as the supervisor writes it, one in a hundred of a failure; numbers have all their digits."""
     op, suite, fails = f"operator_{number % 7}", SUITES[number % 5], not number % 100
     case, dims = f"{op}/{suite}/some_name_h{number % 97}_{number}", [1 + number % 8, 50, 64 + number % 65]
     value = 0.5 if fails else 3e-3 * (number % 997) / 997

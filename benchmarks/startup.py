@@ -1,4 +1,4 @@
-"""How long the tool takes to say what it can do."""
+"""How long `mluops --help` takes."""
 
 from __future__ import annotations
 

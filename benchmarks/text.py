@@ -17,7 +17,7 @@ from schemas.wire import codec as wire
 from schemas.wire.varints import decode_varints, encode_varints
 
 ELEMENTS = 1_000_000
-SHARE = 20  # what protobuf and Python are given: a twentieth, their time is proportional
+PART = 20  # protobuf and Python get one element in so many: their time is proportional
 FLOAT, ARRAY = 2, 5  # numbers of a dtype and of the layout in a case file
 
 
@@ -27,16 +27,16 @@ def _node(elements: int) -> Any:
     return node
 
 
-def _per_million(name: str, ours: Callable[[], object], theirs: Callable[[], object], bound: float) -> Row:
-    """Ours on all elements against theirs on a share of them, both per million."""
-    row = ratio(name, ours, theirs, pairs=3)
+def _per_million(name: str, ours: Callable[[], object], plain: Callable[[], object], bound: float) -> Row:
+    """Ours on all elements against the plain way on a part of them, both per million."""
+    row = ratio(name, ours, plain, pairs=3)
     taken = seconds(ours)
-    return Row(name, row.value / SHARE, "x", bound, note=f"{taken:.2f} s per million; {row.note}")
+    return Row(name, row.value / PART, "x", bound, note=f"{taken:.2f} s per million; {row.note}")
 
 
 def _texts(folder: Path) -> list[Row]:
     values = np.random.default_rng(0).standard_normal(ELEMENTS).astype(np.float32)
-    few = values[: ELEMENTS // SHARE]
+    few = values[: ELEMENTS // PART]
     path, node, message = folder / "case.prototxt", _node(ELEMENTS), _node(few.size)
     message.input[0].value_f.extend(few.tolist())
     text = text_format.MessageToString(message, descriptor_pool=proto.pool())
@@ -63,11 +63,11 @@ def _texts(folder: Path) -> list[Row]:
 def _decoding() -> list[Row]:
     bits = np.random.default_rng(0).integers(0, 2**32, ELEMENTS, np.uint32)
     varints = np.concatenate(list(encode_varints(bits)))
-    few_varints = np.concatenate(list(encode_varints(bits[: ELEMENTS // SHARE]))).tobytes()
+    few_varints = np.concatenate(list(encode_varints(bits[: ELEMENTS // PART]))).tobytes()
     words = [f"{each:x}" for each in bits.tolist()]
     tag = wire.encode_tag(9, wire.LEN)
     strings = np.frombuffer(b"".join(tag + bytes([len(word)]) + word.encode() for word in words), np.uint8)
-    few_strings = strings[: strings.size // SHARE].tobytes()
+    few_strings = strings[: strings.size // PART].tobytes()
 
     def element_by_element() -> None:
         at, found = 0, []
@@ -99,6 +99,6 @@ def _decoding() -> list[Row]:
 
 
 def rows() -> list[Row]:
-    """The figures; takes about 30 MB in a temporary folder."""
+    """The rows of the table; takes about 30 MB in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         return [*_texts(Path(folder)), *_decoding()]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from generators.casegen import journal
 from generators.casegen.manifest import Entry, hash_array
-from generators.casegen.node import sign
+from generators.casegen.node import set_origins
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.case import check_case_name
 from generators.contracts.faults import Fault
@@ -76,7 +76,7 @@ def write_content(content: CaseContent, options: WriteOptions) -> Entry:
     check_case_name(suite, name)
     arrays = _present(content.inputs) | _present(content.outputs)
     hashes = {name: (content.recipes.get(name, REFERENCE), hash_array(array)) for name, array in arrays.items()}
-    sign(content.node, hashes, sorted(content.omitted))
+    set_origins(content.node, hashes, sorted(content.omitted))
     entry = content.entry(hashes)
     journal.append(options.out, content.id, entry)
     sizes: dict[str, int] = {}

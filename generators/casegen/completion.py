@@ -8,7 +8,7 @@ from typing import Any
 
 from generators.casegen.case_writer import CaseContent, MaybeArrays, set_theory, write_content
 from generators.casegen.manifest import Entry
-from generators.casegen.node import Criteria, note_criteria, set_baseline_device, set_counts, set_criteria, set_dims
+from generators.casegen.node import Criteria, set_baseline_device, set_counts, set_criteria, set_dims, set_meta_criteria
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.binding import Bound, bind
@@ -118,7 +118,7 @@ def _set_dynamic_criteria(node: Any, bound: Bound, inputs: MaybeArrays, outputs:
 def _store_criteria(node: Any, bound: Bound, criteria: Criteria, *, per_output: bool = False) -> None:
     """Write criteria where other readers look, and all of them into the metadata, by the ids of the file's outputs."""
     set_criteria(node, list(criteria.values()), per_output=per_output)
-    note_criteria(proto.get_meta(node), {bound.outputs[name].id: own for name, own in criteria.items()})
+    set_meta_criteria(proto.get_meta(node), {bound.outputs[name].id: own for name, own in criteria.items()})
 
 
 def _adopt(node: Any, bound: Bound, outputs: Arrays) -> None:

@@ -25,9 +25,9 @@ Criteria = Mapping[str, tuple[Criterion, ...]]
 
 
 def build_node(case: Case, contract: Contract, baseline: bool, *, per_output: bool = False) -> Any:
-    """The Node of a case with its metadata; the dims of outputs are those of the plans, hashes are left to sign.
+    """The Node of a case with its metadata; the dims of outputs are those of the plans, hashes are left to set_origins.
 
-    baseline tells whether the file will carry the outputs: its device is then GPU, so that every runner uses them.
+    baseline: the file will carry the outputs; its device is then GPU, so that every runner uses them.
     per_output: thresholds are stored with each output even where all agree. InputError, with the spec's place, where a
     size, a stride or a parameter is beyond its field.
     """
@@ -53,7 +53,7 @@ def build_node(case: Case, contract: Contract, baseline: bool, *, per_output: bo
         faults=map(str, case.faults),
         tags=case.tags,
     )
-    note_criteria(meta, {plan.name: case.criteria[plan.name] for plan in case.outputs})
+    set_meta_criteria(meta, {plan.name: case.criteria[plan.name] for plan in case.outputs})
     with _fitting(case):
         _set_params(node, meta, case, contract)
     proto.set_meta(node, meta)
@@ -62,15 +62,15 @@ def build_node(case: Case, contract: Contract, baseline: bool, *, per_output: bo
 
 @contextmanager
 def _fitting(case: Case) -> Iterator[None]:
-    """Tell a size, stride or parameter that is beyond its field as the spec's fault."""
+    """Report a size, stride or parameter that is beyond its field as an error of the spec."""
     try:
         yield
     except (ValueError, OverflowError) as error:
         raise InputError(f"{case.id} doesn't fit into a case file: {error}", SourceLocation(case.place)) from None
 
 
-def sign(node: Any, hashes: Mapping[str, tuple[str, str]], omitted: Sequence[str]) -> None:
-    """Put into the metadata how each tensor was made, (recipe, hash) by name, and which have no data on purpose."""
+def set_origins(node: Any, hashes: Mapping[str, tuple[str, str]], omitted: Sequence[str]) -> None:
+    """Write into the metadata how each tensor was made, (recipe, hash) by name, and which ones are omitted."""
     meta = proto.get_meta(node)
     assert meta is not None
     del meta.origins[:]
@@ -80,8 +80,8 @@ def sign(node: Any, hashes: Mapping[str, tuple[str, str]], omitted: Sequence[str
     meta.withheld.extend(omitted)
 
 
-def note_criteria(meta: Any, criteria: Criteria) -> None:
-    """Put the criteria of each output into the metadata, with their sources."""
+def set_meta_criteria(meta: Any, criteria: Criteria) -> None:
+    """Write the criteria of each output into the metadata, with their sources."""
     del meta.criteria[:]
     for output, own in criteria.items():
         for each in own:
@@ -100,7 +100,7 @@ def set_dims(tensor: Any, dims: Shape) -> None:
 
 
 def set_counts(node: Any, contract: Contract) -> None:
-    """Fill in the parameters that count an output's elements, such as num_act_out, where the file doesn't tell them."""
+    """Fill in the parameters that count an output's elements, such as num_act_out, where the file has none."""
     message = getattr(node, f"{contract.op}_param", None)
     dims = {tensor.name: header.shape.dims for tensor, header in zip(contract.outputs, node.output, strict=True)}
     for parameter in contract.parameters if message is not None else ():
@@ -110,18 +110,17 @@ def set_counts(node: Any, contract: Contract) -> None:
 
 
 def set_baseline_device(node: Any) -> None:
-    """Say that the file carries its baseline, in both places where readers look."""
+    """State that the file carries its baseline, in both fields that readers look at."""
     node.device = node.DESCRIPTOR.fields_by_name["device"].enum_type.values_by_name["GPU"].number
     if node.HasField("test_param"):
         node.test_param.baseline_device = node.device
 
 
 def set_criteria(node: Any, outputs: Sequence[tuple[Criterion, ...]], *, per_output: bool = False) -> None:
-    """Write the criteria as the interface has them, over any that are there: in test_param where all outputs agree
-    (and per_output doesn't forbid it), else with each output.
+    """Write the criteria in place of any others: in test_param where all outputs have the same, else with each output.
 
-    Criteria that the interface has no number for are left out. An output that is not judged by a criterion of another
-    gets an infinite threshold for it.
+    per_output: with each output in any case. Criteria that the interface has no number for are left out. An output that
+    lacks a criterion of another output gets an infinite threshold for it.
     """
     for field in ("error_func", "error_threshold") if node.HasField("test_param") else ():
         node.test_param.ClearField(field)
@@ -152,7 +151,7 @@ def digest(case: Case) -> str:
 
 
 def short_place(place: str) -> str:
-    """file:line without folders: a tree of case files doesn't depend on where the specs lay."""
+    """file:line without folders: case files don't depend on where their specs are."""
     return PurePath(place).name
 
 

@@ -1,4 +1,4 @@
-"""How many bytes a case's files will take, before any of its data is made."""
+"""How many bytes a case's files will take, before its data is drawn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from generators.casegen.case_data import omitted_tensors, tensor_bytes
-from generators.casegen.node import NO_HASH, build_node, recipe, sign
+from generators.casegen.node import NO_HASH, build_node, recipe, set_origins
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.case import Case, TensorPlan
 from generators.contracts.operator import Array
@@ -28,9 +28,9 @@ _FRAME: Final = 64  # bytes of tags, lengths and padding around a tensor's value
 def planned_size(case: Case, options: WriteOptions) -> int:
     """Bytes of the case's files.
 
-    Exact to a few dozen bytes per tensor where values lie in the file as in memory (float, side files). Entries whose
-    length depends on the value (varints, text) are measured on a sample of the inputs; an output's are taken to be as
-    long as those of an input of its dtype.
+    Exact to a few dozen bytes per tensor where the file holds values as memory does (float, external data). Entries
+    whose length depends on the value (varints, text) are measured on a sample of the inputs; those of an output are
+    taken to be as long as those of an input of its dtype.
     """
     contract = operator_named(case.op).contract
     baseline = SUCCESS in case.expect
@@ -39,21 +39,21 @@ def planned_size(case: Case, options: WriteOptions) -> int:
     node = build_node(case, contract, baseline)
     if baseline:
         node.theory_io_size = node.theory_compute_ops = 1.0
-    sign(node, {plan.name: (recipe(plan), NO_HASH) for plan in stored}, sorted(omitted))
+    set_origins(node, {plan.name: (recipe(plan), NO_HASH) for plan in stored}, sorted(omitted))
     total: int = sum(len(proto.serialize(node)) * (1 if suffix == ".pb" else 3) for suffix in options.suffixes)
-    aside = {
+    external = {
         plan.name
         for plan in stored
         if tensor_bytes(plan) > options.inline_limit or not values.inlinable(DTYPES[plan.dtype])
     }
-    total += sum(tensor_bytes(plan) for plan in stored if plan.name in aside)
+    total += sum(tensor_bytes(plan) for plan in stored if plan.name in external)
     for suffix in options.suffixes:
-        total += _inline_bytes(case, [plan for plan in stored if plan.name not in aside], suffix)
+        total += _inline_bytes(case, [plan for plan in stored if plan.name not in external], suffix)
     return total
 
 
 def _inline_bytes(case: Case, plans: list[TensorPlan], suffix: str) -> int:
-    """Bytes of the values that stand in the case file itself."""
+    """Bytes of the values inside the case file."""
     total = 0
     measured: dict[str, float] = {}  # dtype -> bytes per element of the widest input
     for plan in plans:
@@ -72,7 +72,7 @@ def _elements(plan: TensorPlan) -> int:
 
 
 def _sample(case: Case, plan: TensorPlan) -> Array | None:
-    """The tensor as the case draws it, its first elements where it is large; None where only the case can tell."""
+    """The tensor as the case draws it, its first elements where it is large; None where it can't be drawn alone."""
     if plan.values is None or plan.values.kind == "recipe" or not _elements(plan):
         return None
     if plan.values.kind == "file":

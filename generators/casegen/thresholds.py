@@ -1,4 +1,4 @@
-"""Dynamic thresholds: how far off the reference kernel is when it computes at the outputs' own precision."""
+"""Dynamic thresholds: the reference kernel's own error when it computes at the outputs' precision."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ def dynamic_criteria(
 ) -> dict[str, tuple[Criterion, ...]]:
     """The criteria with thresholds of RATE times the reference's own error, where they are tolerances.
 
-    Kept as they are: criteria at threshold 0, figures that can't be computed, outputs of other dtypes, and all of an
+    Unchanged: criteria at threshold 0, metrics that can't be computed, outputs of other dtypes, and all criteria of an
     operator without a computation at lower precision. Source: EVALUATION.md, dynamic threshold.
     """
-    rough: dict[str, Arrays | None] = {}
+    low_precision: dict[str, Arrays | None] = {}
     found = dict(criteria)
     for output, own in criteria.items():
         dtype = dtypes[output]
         if dtype not in PRECISIONS or not any(criterion.threshold > 0 for criterion in own):
             continue
-        computed_in, floor = PRECISIONS[dtype]
-        if dtype not in rough:
+        computed_in, smallest = PRECISIONS[dtype]
+        if dtype not in low_precision:
             with np.errstate(all="ignore"):
-                rough[dtype] = operator.reference_in(computed_in, inputs, env)
-        arrays = rough[dtype]
+                low_precision[dtype] = operator.reference_in(computed_in, inputs, env)
+        arrays = low_precision[dtype]
         if arrays is not None:
             names = [criterion.name for criterion in own]
             errors = metrics(baseline[output], arrays[output], names, dtype)
-            found[output] = tuple(_dynamic(criterion, errors[criterion.name], floor) for criterion in own)
+            found[output] = tuple(_dynamic(criterion, errors[criterion.name], smallest) for criterion in own)
     return found
 
 
-def _dynamic(criterion: Criterion, error: float | None, floor: float) -> Criterion:
+def _dynamic(criterion: Criterion, error: float | None, smallest: float) -> Criterion:
     if criterion.threshold == 0 or error is None or not math.isfinite(error):
         return criterion
-    return replace(criterion, threshold=max(RATE * error, floor), source=SOURCE)
+    return replace(criterion, threshold=max(RATE * error, smallest), source=SOURCE)

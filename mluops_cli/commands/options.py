@@ -26,6 +26,7 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic from click
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of bytes."""
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
@@ -40,6 +41,7 @@ class Names(click.ParamType):  # type: ignore[type-arg]
     name = "name,.."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
+        """The set of names."""
         if isinstance(value, frozenset):
             return value
         names = frozenset(name.strip() for name in value.split(",")) - {""}
@@ -55,6 +57,7 @@ class Seconds(click.FloatRange):
         super().__init__(0, min_open=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number of seconds."""
         seconds: float = super().convert(value, param, ctx)
         if not math.isfinite(seconds):
             self.fail(f"{value!r} is not a number of seconds", param, ctx)

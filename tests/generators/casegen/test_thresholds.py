@@ -15,17 +15,17 @@ from schemas.criteria import Criterion
 class Fake:
     """An operator whose computation at lower precision is what the test says."""
 
-    def __init__(self, rough: dict[type, Any]) -> None:
-        self.rough = rough
+    def __init__(self, low_precision: dict[type, Any]) -> None:
+        self.low_precision = low_precision
         self.asked: list[type] = []
 
     def reference_in(self, dtype: type, inputs: Any, env: Any) -> Any:
         self.asked.append(dtype)
-        return self.rough.get(dtype)
+        return self.low_precision.get(dtype)
 
 
-def measured(baseline: Any, rough: Any, names: Any, dtype: str) -> dict[str, float | None]:
-    return {name: float(np.abs(baseline - rough).max()) if name != "diff2" else None for name in names}
+def measured(baseline: Any, low_precision: Any, names: Any, dtype: str) -> dict[str, float | None]:
+    return {name: float(np.abs(baseline - low_precision).max()) if name != "diff2" else None for name in names}
 
 
 def criteria(*pairs: tuple[str, float]) -> tuple[Criterion, ...]:
@@ -88,11 +88,11 @@ def test_the_reference_computes_in_float32_too(op: str) -> None:
         shapes |= {} if first == "input" else {"grad_input": (2, 7, 9, 3)}
     env = operator.contract.bind(shapes, params)
     exact = operator.reference(inputs, env)
-    rough = operator.reference_in(np.float32, inputs, env)
-    assert rough is not None
+    low_precision = operator.reference_in(np.float32, inputs, env)
+    assert low_precision is not None
     for name, array in exact.items():
         if array.dtype == np.float32:
-            assert not np.array_equal(array, rough[name])
-            assert np.allclose(array, rough[name], rtol=0, atol=2e-4)
+            assert not np.array_equal(array, low_precision[name])
+            assert np.allclose(array, low_precision[name], rtol=0, atol=2e-4)
         else:
-            assert np.array_equal(array, rough[name])
+            assert np.array_equal(array, low_precision[name])
