@@ -105,8 +105,7 @@ class ConsoleReport:
             self.failures.append(record)
         elif record.perf and "problem" in record.perf:
             self.mismeasured.append((record.case, record.perf["problem"]))
-        if peaks := describe_peaks(record):
-            self.peaks[peaks] = None
+        self.peaks |= dict.fromkeys(describe_peaks([record]))
         key = record.op, record.suite
         self.suites[key][record.status] += 1
         found = worst(record)

@@ -15,7 +15,7 @@ from mluops_cli.core.record import Record
 from mluops_cli.core.units import format_fraction
 from mluops_cli.reports.markdown.test_report import dtypes, operator_reports, shapes
 from mluops_cli.reports.markdown.translations import translator
-from mluops_cli.reports.performance import interval_text, remark
+from mluops_cli.reports.performance import describe_peaks, interval_text, remark
 from mluops_cli.results.finished import FinishedRun
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
@@ -55,7 +55,14 @@ def _environment() -> Environment:
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters |= {"md": plain, "code": code, "figure": figure, "percent": percent, "counts": counts}
+    environment.filters |= {
+        "md": plain,
+        "code": code,
+        "figure": figure,
+        "percent": percent,
+        "counts": counts,
+        "peaks": describe_peaks,
+    }
     environment.globals |= {"paragraph": paragraph, "timed_row": timed_row}
     return environment
 

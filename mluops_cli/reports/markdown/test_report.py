@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from generators.contracts.model import LARGE, Contract
 from generators.operator_registry import operators
 from mluops_cli.core.record import Record
-from mluops_cli.reports.performance import describe_peaks, rated
+from mluops_cli.reports.performance import rated
 from mluops_cli.results.finished import FinishedRun, judged
 
 ALIGNMENT: Final = 64  # elements of the innermost dimension that the device moves at once
@@ -154,10 +154,6 @@ class OperatorReport:
         """The cases that were timed."""
         timed = [record for record in self.records if record.latency_us is not None and record.legal]
         return rated(timed) or [record for record in timed if record.suite == "network"]
-
-    def peaks(self, timed: Sequence[Record]) -> list[str]:
-        """The peaks that the efficiencies of timed cases are fractions of, each once."""
-        return [*dict.fromkeys(filter(None, map(describe_peaks, timed)))]
 
     def _count(self, test: Callable[[Kind], bool]) -> int:
         return sum(number for kind, number in self.kinds.items() if test(kind))

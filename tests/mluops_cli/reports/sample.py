@@ -95,7 +95,7 @@ def mixed_records() -> list[dict[str, Any]]:
     for number in range(300):
         op, suite = ops[number % 7], SUITES[number % 6]
         io = 0.05 * 1.03 ** (number % 97)
-        metrics = {
+        metrics: dict[str, Any] = {
             "latency_us": 10.0 * 1.02**number,
             "io_efficiency": min(io, 0.95),
             "compute_efficiency": (number % 7) * 0.11,

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.core.events import CaseFinished, Loaded, RunFinished, RunStarted
+from mluops_cli.core.events import CaseFinished, Event, Listener, Loaded, RunFinished, RunStarted
 from mluops_cli.core.record import Tally, read_record
 from mluops_cli.main import main
 from mluops_cli.reports.dispatch import ReportFiles
@@ -149,13 +149,10 @@ def test_listeners_write_reports_and_keep_failures(tmp_path: Path) -> None:
     made = [read_record(record("op/s/a", "crash", file=str(source))), read_record(record("op/s/b", file=str(source)))]
     made.append(read_record(record("op/s/gone", "fail", file=str(tmp_path / "gone.pb"))))
     made.append(read_record(record("op/external/x/../../y", "fail", file=str(source))))
-    for event in (
-        RunStarted(CaseOptions(), 2, 1, out),
-        Loaded(),
-        *map(CaseFinished, made),
-        RunFinished(Tally(), 1, 1.0),
-    ):
-        for listener in (keep, files):
+    events: list[Event] = [RunStarted(CaseOptions(), 2, 1, out), Loaded(), *map(CaseFinished, made)]
+    listeners: list[Listener] = [keep, files]
+    for event in (*events, RunFinished(Tally(), 1, 1.0)):
+        for listener in listeners:
             listener(event)
     assert (out / "failures/op/s/a.pb").read_bytes() == b"case"
     kept = sorted(path.relative_to(out).as_posix() for path in out.rglob("failures/**/*") if path.is_file())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.events import CaseFinished, Heartbeat, RunFinished, RunStarted, WorkerLost
 from mluops_cli.core.record import Record, Tally
 from mluops_cli.core.statuses import Status
-from mluops_cli.reports import console as console_report
 from mluops_cli.reports.console import ROWS, ConsoleReport
 
 
@@ -113,7 +113,7 @@ def test_cases_that_were_not_run_are_said() -> None:
 
 def test_a_line_now_and_then_shows_that_it_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(console_report.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     out = io.StringIO()
     report = ConsoleReport(Console(file=out, width=60, force_terminal=False))
     report(RunStarted(CaseOptions("x"), 9, 1, Path("out")))

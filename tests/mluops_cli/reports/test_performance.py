@@ -14,13 +14,18 @@ from mluops_cli.reports.markdown.document import markdown_text
 from mluops_cli.results.finished import FinishedRun, read_run
 from tests.mluops_cli.reports.sample import HOSTILE, record, write_run
 
-PERF = {
+PERF: dict[str, Any] = {
     "runs": 12, "cache": "fresh", "timer": "host", "min_us": 90.0, "spread": 0.1, "relative_error": 0.015,
     "io_bytes": 1000.0, "ops": None, "peak_bandwidth": 1e9, "peak_ops": None, "peaks": "MLU370-X8",
     "bottleneck": "io", "file_latency_us": 80.0, "relative_latency": 1.25,
 }  # fmt: skip
 PROBLEM = "error of measurement: io efficiency 300.0% of the peak"
-FAST = {"latency_us": 100.0, "latency_interval_us": [98.0, 101.5], "interface_us": 130.0, "worker": "tcp://a:1"}
+FAST: dict[str, Any] = {
+    "latency_us": 100.0,
+    "latency_interval_us": [98.0, 101.5],
+    "interface_us": 130.0,
+    "worker": "tcp://a:1",
+}
 
 
 def measured(name: str = "a", **more: Any) -> dict[str, Any]:

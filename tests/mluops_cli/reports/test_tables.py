@@ -61,7 +61,13 @@ def test_csv_reads_back_as_what_is_visible_in_any_batch(tmp_path: Path, monkeypa
 
 
 def test_csv_has_figures_with_all_their_digits(tmp_path: Path) -> None:
-    metrics = {"latency_us": 1 / 3, "seconds": 1e-7, "workspace_bytes": 2**40, "bit_identical": True, "repeats": 3}
+    metrics: dict[str, Any] = {
+        "latency_us": 1 / 3,
+        "seconds": 1e-7,
+        "workspace_bytes": 2**40,
+        "bit_identical": True,
+        "repeats": 3,
+    }
     (row,) = csv.DictReader(io.StringIO(csv_text(run_of(tmp_path, [record("op/general/a", **metrics)]))))
     assert {name: row[name] for name in metrics} == {name: str(value) for name, value in metrics.items()}
 
