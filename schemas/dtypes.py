@@ -66,6 +66,8 @@ _ALL: Final = (
 DTYPES: Final[dict[str, DType]] = {dtype.name: dtype for dtype in _ALL}
 BY_ENUM: Final[dict[str, DType]] = {dtype.enum: dtype for dtype in _ALL}
 _ALIASES: Final[dict[str, str]] = {"float16": "half", "float32": "float", "float64": "double"}
+DTYPE_NAMES: Final = (*DTYPES, *_ALIASES)
+"""Every name that dtype_named knows."""
 
 
 def dtype_named(name: str) -> DType | None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import schemas
 from generators.specs.models import SpecFile
 
+_OURS: Final = ("word", "noun")  # what generators.specs.messages reads
 PATH: Final = Path(schemas.__file__).parent / "case_spec.schema.json"
 
 
@@ -19,7 +20,7 @@ def schema_text() -> str:
 
 
 def _plain(schema: Any) -> Any:
-    """Without what says nothing and what only some releases write: additionalProperties true, an allOf of one."""
+    """Without our own keywords, and what only some releases write: additionalProperties true, an allOf of one."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
     if not isinstance(schema, dict):
@@ -27,7 +28,11 @@ def _plain(schema: Any) -> Any:
     if len(schema.get("allOf", ())) == 1:
         schema = {**schema, **schema["allOf"][0]}
         del schema["allOf"]
-    return {key: _plain(value) for key, value in schema.items() if (key, value) != ("additionalProperties", True)}
+    return {
+        key: _plain(value)
+        for key, value in schema.items()
+        if (key, value) != ("additionalProperties", True) and not (key in _OURS and isinstance(value, str))
+    }
 
 
 if __name__ == "__main__":

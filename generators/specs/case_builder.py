@@ -205,7 +205,7 @@ class CaseBuilder:
     def _criteria_of(self, raw: Raw) -> dict[str, tuple[Criterion, ...]]:
         own = {
             output: tuple(
-                Criterion(name, float(threshold), f"spec {self._path.name}:{thresholds.line}")
+                Criterion(name, float(threshold), f"spec {Path(thresholds.file).name}:{thresholds.line}")
                 for name, threshold in thresholds.items()
             )
             for output, thresholds in raw.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from generators.contracts.case import Case
@@ -11,10 +12,10 @@ from generators.operator_registry import operator_named
 from generators.specs.case_builder import CaseBuilder, Problem
 from generators.specs.case_builder import check_case as check_case
 from generators.specs.combinations import Assignment, Attempt, combinations
-from generators.specs.fields import NAME_LENGTH
 from generators.specs.loader import Spec, load_spec, spec_files
 from generators.specs.yaml_loader import KeyPath, together
 from schemas.errors import InputError
+from schemas.path_names import LONGEST_NAME
 
 _PATIENCE: Final = 20  # entries in error after which no further ones are looked at
 
@@ -46,9 +47,9 @@ def expand(spec: Spec, suites: Collection[str] | None = None, seed: int = 1) -> 
             cases = _cases(spec, builder, suite, index)
             try:
                 for case in cases:
-                    if len(case.name) > NAME_LENGTH:
+                    if len(case.name) > LONGEST_NAME:
                         message = (
-                            f"case name {case.name!r} has {len(case.name)} letters, expected at most {NAME_LENGTH}"
+                            f"case name {case.name!r} has {len(case.name)} letters, expected at most {LONGEST_NAME}"
                         )
                         raise InputError(message, spec.place(("suites", suite, index, "name")))
                     if case.name in taken:
@@ -76,7 +77,8 @@ def _cases(spec: Spec, builder: CaseBuilder, suite: str, index: int) -> Iterator
     if unknown:
         raise together(unknown)
     name, derive = entry["name"], entry.get("derive", False)
-    place = f"{spec.path.name}:{spec.suites[suite][index].line}"
+    written = spec.suites[suite][index]
+    place = f"{Path(written.file).name}:{written.line}"
     for suffix, attempts in combinations(entry, spec.lists, f"{spec.op}/{suite}/{name}"):
         try:
             case = _built(builder, attempts, suite, name + suffix, place)

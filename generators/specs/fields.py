@@ -1,241 +1,125 @@
-"""The leaves of a spec file: names, numbers and lists, each with its test, its words and its JSON Schema."""
+"""The types of the values in a spec file, as pydantic constraints: the check, the JSON Schema and the messages follow.
+
+Of JSON Schema's keywords two are our own: `word` says in a message what is expected where the constraints alone don't,
+`noun` what one of several known words is.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from schemas.criteria import NAMES
-from schemas.dtypes import DTYPES, LAYOUTS, dtype_named
-from schemas.errors import InputError
-from schemas.status import STATUS_NUMBERS, status_name
-from schemas.suggest import did_you_mean
+from schemas.dtypes import DTYPE_NAMES, LAYOUTS
+from schemas.path_names import LONGEST_NAME
+from schemas.status import STATUS_NUMBERS
 
-NAME_LENGTH: Final = 200  # so that the names of a case's files, the temporary ones too, stay below the usual 255
-NAME: Final = re.compile(rf"[a-z0-9][a-z0-9_.-]{{0,{NAME_LENGTH - 1}}}")
-SEED_LIMIT: Final = 2**64  # seeds are smaller: a case file holds them as uint64
+NAME: Final = re.compile(rf"[a-z0-9][a-z0-9_.-]{{0,{LONGEST_NAME - 1}}}")
+MOST_CASES: Final = 200_000
+"""Cases that one command may select, and one sample may draw."""
 CRITERIA: Final = tuple(dict.fromkeys((*NAMES.values(), "diff3_1")))
-Schema = dict[str, Any]
-Test = Callable[[Any], bool]
+_STATUSES: Final = (*STATUS_NUMBERS.values(), *(f"MLUOP_STATUS_{name}" for name in STATUS_NUMBERS))
 
 
-def shown(value: Any) -> str:
-    """A value as it stands in a YAML file, shortened, for "found ..."."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, dict):
-        return "a mapping"
-    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+class Model(BaseModel):
+    """A mapping of the spec: unknown keys are errors, and no value is converted to another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
-@dataclass(frozen=True)
-class _Leaf:
-    """A value that is no mapping: what it must be, in words, as a test and as JSON Schema."""
-
-    expected: str
-    test: Test
-    schema: Schema
-
-    def message(self, value: Any) -> str:
-        return f"found {shown(value)}, expected {self.expected}"
-
-    def check(self, value: Any) -> Any:
-        if not self.test(value):
-            raise PydanticCustomError("leaf", "{text}", {"text": self.message(value)})
-        return value
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        return core_schema.no_info_plain_validator_function(self.check)
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Schema:
-        return dict(self.schema)
+def _word(text: str, **constraints: Any) -> Any:
+    """Constraints with the word that a message uses for a value that meets them."""
+    return Field(json_schema_extra={"word": text}, **constraints)
 
 
-class _Word(_Leaf):
-    """One of the known words."""
-
-    def __init__(self, what: str, known: Sequence[str], test: Test | None = None) -> None:
-        super().__init__(what, test or known.__contains__, {"enum": list(known)})
-
-    def message(self, value: Any) -> str:
-        known = self.schema["enum"]
-        hint = did_you_mean(value, known) if isinstance(value, str) else f": expected one of {', '.join(known)}"
-        return f"unknown {self.expected} {shown(value)}{hint}"
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and NAME.fullmatch(value) is not None
-
-
-def _list_of(test: Test, value: Any, length: int | None = None) -> bool:
-    return isinstance(value, list) and (length is None or len(value) == length) and all(map(test, value))
-
-
-def _is_size(value: Any) -> bool:
-    return (_is_integer(value) and value >= 0) or isinstance(value, str)
-
-
-def _is_bound(value: Any) -> bool:
-    return _is_number(value) or isinstance(value, str)
-
-
-def _is_parameter(value: Any) -> bool:
-    return _is_integer(value) or isinstance(value, str) or _list_of(_is_integer, value)
-
-
-def _is_status(value: Any) -> bool:
-    try:
-        return _is_integer(value) or (isinstance(value, str) and bool(status_name(value)))
-    except InputError:
-        return False
-
-
-def _is_unique(value: Any) -> bool:
-    return _list_of(_is_bound, value, 2) or (bool(value) and _list_of(lambda pair: _list_of(_is_bound, pair, 2), value))
-
-
-def _is_count(value: Any) -> bool:
-    return _is_integer(value) and value >= 1
-
-
-def _is_seed(value: Any) -> bool:
-    return _is_integer(value) and 0 <= value < SEED_LIMIT
-
-
-def _is_axis(value: Any) -> bool:
-    return (isinstance(value, list) and bool(value)) or isinstance(value, str)
-
-
-def _is_bounds(value: Any) -> bool:
-    """{range: [low, high]} or {log: ...}, each with or without align."""
-    if not isinstance(value, dict) or (value.keys() - {"align"}) not in ({"range"}, {"log"}):
-        return False
-    pair = value["range" if "range" in value else "log"]
-    return _list_of(_is_integer, pair, 2) and _is_count(value.get("align", 1))
-
-
-_NUMBER: Final[Schema] = {"type": "number"}
-_BOUND: Final[Schema] = {"type": ["number", "string"]}
-_PAIR: Final[Schema] = {"type": "array", "items": _BOUND, "minItems": 2, "maxItems": 2}
-_SIZE: Final[Schema] = {"type": ["integer", "string"], "minimum": 0}
-_STATUS: Final[Schema] = {"enum": list(STATUS_NUMBERS)}
-_AXIS: Final[Schema] = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "string"}]}
-_INTEGERS: Final[Schema] = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
-_DRAWN: Final[Schema] = {
-    "type": "object",
-    "properties": {"range": _INTEGERS, "log": _INTEGERS, "align": {"type": "integer", "minimum": 1}},
-    "additionalProperties": False,
-    "maxProperties": 2,
-}
+if TYPE_CHECKING:
+    DTypeName: TypeAlias = str
+    Layout: TypeAlias = str
+    CriterionName: TypeAlias = str
+    Status: TypeAlias = str | int
+else:  # Literals of the tables that state these words
+    DTypeName = Annotated[Literal[DTYPE_NAMES], Field(json_schema_extra={"noun": "dtype"})]
+    Layout = Annotated[Literal[LAYOUTS], Field(json_schema_extra={"noun": "layout"})]
+    CriterionName = Annotated[Literal[CRITERIA], Field(json_schema_extra={"noun": "criterion"})]
+    _StatusName = Annotated[Literal[tuple(STATUS_NUMBERS)], Field(json_schema_extra={"noun": "status"})]
+    Status = _StatusName | Annotated[Literal[_STATUSES], _word("its number")]
 
 Name = Annotated[
-    Any,
-    _Leaf(
-        f"a name of a-z 0-9 _ . -, starting with a letter or digit, {NAME_LENGTH} at most",
-        _is_name,
-        {"type": "string", "pattern": f"^{NAME.pattern}$"},
+    str,
+    _word(
+        f"a name of a-z 0-9 _ . -, starting with a letter or digit, {LONGEST_NAME} at most", pattern=f"^{NAME.pattern}$"
     ),
 ]
-Tag = Annotated[Any, _Leaf("a word", lambda value: isinstance(value, str), {"type": "string"})]
-Parameter = Annotated[
-    Any,
-    _Leaf(
-        "an integer, a word of the parameter's choices, or a list of integers",
-        _is_parameter,
-        {"anyOf": [{"type": ["integer", "string"]}, {"type": "array", "items": {"type": "integer"}}]},
-    ),
-]
-Size = Annotated[Any, _Leaf("an integer of 0 or more, or an expression", _is_size, _SIZE)]
-Shape = Annotated[
-    Any,
-    _Leaf(
-        "a list of dims: integers of 0 or more, or expressions",
-        lambda value: _list_of(_is_size, value),
-        {"type": "array", "items": _SIZE},
-    ),
-]
-Strides = Annotated[
-    Any,
-    _Leaf(
-        "a list of integers of 0 or more",
-        lambda value: _list_of(lambda each: _is_integer(each) and each >= 0, value),
-        {"type": "array", "items": {"type": "integer", "minimum": 0}},
-    ),
-]
-Threshold = Annotated[
-    Any,
-    _Leaf(
-        "a finite number of 0 or more",
-        lambda value: _is_number(value) and 0 <= value < float("inf"),
-        {**_NUMBER, "minimum": 0},
-    ),
-]
-Share = Annotated[
-    Any,
-    _Leaf(
-        "a share from 0 to 1",
-        lambda value: _is_number(value) and 0 <= value <= 1,
-        {**_NUMBER, "minimum": 0, "maximum": 1},
-    ),
-]
-Pair = Annotated[Any, _Leaf("[number, number]", lambda value: _list_of(_is_bound, value, 2), _PAIR)]
-Bound = Annotated[Any, _Leaf("a number or an expression", _is_bound, _BOUND)]
-Bounds = Annotated[
-    Any, _Leaf("a list of numbers", lambda value: _list_of(_is_bound, value), {"type": "array", "items": _BOUND})
-]
+Text = Annotated[str, _word("text")]
+# A number in quotes is no expression and no word: it is written without quotes.
+Expression = Annotated[str, _word("an expression", pattern=r"[A-Za-z_(]|[0-9]\s*[-+*/%<>=!]")]
+Choice = Annotated[str, _word("a word of the parameter's choices", pattern="[A-Za-z_]")]
+
+Parameter = int | Choice | list[int]
+Size = Annotated[int, Field(ge=0)] | Expression
+Shape = list[Size]
+Strides = list[Annotated[int, Field(ge=0)]]
+Threshold = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Bound = float | Expression
+Pair = Annotated[list[Bound], _word("[number, number]", min_length=2, max_length=2)]
+Bounds = list[Bound]
+Special = list[float | Annotated[str, _word("a word such as -subnormal, or a bit pattern 0x...")]]
+Rows = Annotated[list[Pair], _word("a list of two to four pairs [low, high]", min_length=2, max_length=4)]
+Expect = Status | Annotated[list[Status], Field(min_length=1)]
+Workspace = Annotated[Literal["null", "short"] | None, _word("null or short")]
+Count = Annotated[int, Field(ge=1, le=MOST_CASES)]
+Seed = Annotated[int, Field(ge=0, lt=2**64)]  # a case file holds a uint64
+
+_ListedAxis = Annotated[list[Any], Field(min_length=1)]
+_NamedAxis = Annotated[str, _word("a range such as 1..64..8, or the name of a list")]
+Axis = _ListedAxis | _NamedAxis
+
+
+def _shape_of_unique(value: Any) -> str:
+    """Whether `unique` holds one pair or a list of pairs."""
+    return "pairs" if isinstance(value, list) and value and isinstance(value[0], list) else "one pair"
+
+
 Unique = Annotated[
-    Any,
-    _Leaf("[low, high], or a list of such pairs", _is_unique, {"anyOf": [_PAIR, {"type": "array", "items": _PAIR}]}),
+    Annotated[Pair, Tag("one pair")] | Annotated[list[Pair], Field(min_length=1), Tag("pairs")],
+    Discriminator(_shape_of_unique),
 ]
-Expect = Annotated[
-    Any,
-    _Leaf(
-        f"a status or a list of them ({', '.join(STATUS_NUMBERS)})",
-        lambda value: _is_status(value) or (bool(value) and _list_of(_is_status, value)),
-        {"anyOf": [_STATUS, {"type": "array", "items": _STATUS, "minItems": 1}]},
-    ),
-]
-DTypeName = Annotated[Any, _Word("dtype", tuple(DTYPES), lambda name: dtype_named(name) is not None)]
-Layout = Annotated[Any, _Word("layout", LAYOUTS)]
-Workspace = Annotated[
-    Any, _Leaf("null or short", lambda value: value in (None, "null", "short"), {"enum": ["null", "short", None]})
-]
-CriterionName = Annotated[Any, _Word("criterion", CRITERIA)]
-Count = Annotated[Any, _Leaf("an integer of 1 or more", _is_count, {"type": "integer", "minimum": 1})]
-Seed = Annotated[
-    Any,
-    _Leaf("an integer from 0 to 2^64 - 1", _is_seed, {"type": "integer", "minimum": 0, "maximum": SEED_LIMIT - 1}),
-]
-Rows = Annotated[
-    Any,
-    _Leaf(
-        "a list of two to four pairs [low, high]",
-        lambda value: _list_of(lambda pair: _list_of(_is_bound, pair, 2), value) and 2 <= len(value) <= 4,
-        {"type": "array", "items": _PAIR, "minItems": 2, "maxItems": 4},
-    ),
-]
-Axis = Annotated[
-    Any, _Leaf("a list of at least one value, a range such as 1..64..8, or the name of a list", _is_axis, _AXIS)
-]
+
+
+class _Multiples(Model):
+    align: int = Field(default=1, ge=1, description="only multiples of this are drawn")
+
+
+_Integers = Annotated[list[int], _word("[low, high] of integers", min_length=2, max_length=2)]
+
+
+class EvenlyDrawn(_Multiples):
+    """Multiples of align in [low, high], each equally likely."""
+
+    range: _Integers
+
+
+class LogarithmicallyDrawn(_Multiples):
+    """Multiples of align in [low, high], every doubling equally likely."""
+
+    log: _Integers
+
+
+def _kind_of_draw(value: Any) -> str:
+    """Which way of drawing values a key of `over` holds."""
+    if isinstance(value, Mapping):
+        return "a logarithmic draw" if "log" in value else "an even draw"
+    return "a list" if isinstance(value, list) else "a name"
+
+
 Drawn = Annotated[
-    Any,
-    _Leaf(
-        "{range: [low, high], align: n}, {log: [low, high], align: n}, a list, a range such as 1..64..8, or the name "
-        "of a list",
-        lambda value: _is_axis(value) or _is_bounds(value),
-        {"anyOf": [_AXIS, *({**_DRAWN, "required": [kind]} for kind in ("range", "log"))]},
-    ),
+    Annotated[EvenlyDrawn, Tag("an even draw"), _word("{range: [low, high], align: n}")]
+    | Annotated[LogarithmicallyDrawn, Tag("a logarithmic draw"), _word("{log: [low, high], align: n}")]
+    | Annotated[_ListedAxis, Tag("a list")]
+    | Annotated[_NamedAxis, Tag("a name")],
+    Discriminator(_kind_of_draw),
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import Field
 
 from generators.data.distributions import KINDS
 from generators.specs.fields import (
@@ -19,57 +19,56 @@ from generators.specs.fields import (
     Drawn,
     DTypeName,
     Expect,
+    Fraction,
     Layout,
+    Model,
     Name,
     Pair,
     Parameter,
     Rows,
     Seed,
     Shape,
-    Share,
     Size,
+    Special,
     Strides,
-    Tag,
+    Text,
     Threshold,
     Unique,
     Workspace,
 )  # fmt: skip
 
 
-class Model(BaseModel):
-    """A mapping of the spec: unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid")
+def _absent(description: str) -> Any:
+    """A key that may be absent."""
+    return Field(default=None, description=description)
 
 
 class Dist(Model):
     """How the values of an input are drawn: at most one kind, without one the contract's."""
 
-    uniform: Pair = Field(default=None, description=KINDS["uniform"])
-    normal: Pair = Field(default=None, description=KINDS["normal"])
-    integers: Pair = Field(default=None, description=KINDS["integers"])
-    constant: Bound = Field(default=None, description=KINDS["constant"])
-    choice: Bounds = Field(default=None, description=KINDS["choice"])
-    sequence: Pair = Field(default=None, description=KINDS["sequence"])
-    unique: Unique = Field(default=None, description=KINDS["unique"])
-    clusters: Rows = Field(default=None, description=KINDS["clusters"])
-    file: Tag = Field(default=None, description=KINDS["file"])
-    recipe: Tag = Field(default=None, description=KINDS["recipe"])
-    nan: Share = Field(default=None, description="share of NaNs, an exact count, at least one")
-    inf: Share = Field(default=None, description="share of infinities of both signs, an exact count, at least one")
-    special: Bounds = Field(
-        default=None, description="values placed at least once each: words, numbers, bit patterns 0x..."
-    )
-    special_share: Share = Field(default=None, description="share of the special values together, default 0.01")
+    uniform: Pair = _absent(KINDS["uniform"])
+    normal: Pair = _absent(KINDS["normal"])
+    integers: Pair = _absent(KINDS["integers"])
+    constant: Bound = _absent(KINDS["constant"])
+    choice: Bounds = _absent(KINDS["choice"])
+    sequence: Pair = _absent(KINDS["sequence"])
+    unique: Unique = _absent(KINDS["unique"])
+    clusters: Rows = _absent(KINDS["clusters"])
+    file: Text = _absent(KINDS["file"])
+    recipe: Text = _absent(KINDS["recipe"])
+    nan: Fraction = _absent("fraction of NaNs, an exact count, at least one")
+    inf: Fraction = _absent("fraction of infinities of both signs, an exact count, at least one")
+    special: Special = _absent("values placed at least once each: words, numbers, bit patterns 0x...")
+    special_share: Fraction = _absent("fraction of the special values together, default 0.01")
 
 
 class Output(Model):
     """An output: what is given is asserted; in an invalid case it is taken as it is."""
 
-    shape: Shape = Field(default=None, description="dims: integers, or expressions over params and sizes")
-    dtype: DTypeName = Field(default=None, description="default: the contract's first")
-    layout: Layout = Field(default=None, description="default: the contract's")
-    strides: Strides = Field(default=None, description="in elements, absent when dense; for invalid cases")
+    shape: Shape = _absent("dims: integers, or expressions over params and sizes")
+    dtype: DTypeName = _absent("default: the contract's first")
+    layout: Layout = _absent("default: the contract's")
+    strides: Strides = _absent("in elements, absent when dense; for invalid cases")
 
 
 class Input(Output):
@@ -91,8 +90,8 @@ class Fields(Model):
 
     params: dict[str, Parameter] = Field(default={}, description="the operator's parameters")
     sizes: dict[str, Size] = Field(default={}, description="the contract's free sizes, for shapes that aren't given")
-    inputs: dict[str, Input] = {}
-    outputs: dict[str, Output] = {}
+    inputs: dict[str, Input] = Field(default={}, description="what is said of the inputs, by name")
+    outputs: dict[str, Output] = Field(default={}, description="what is said of the outputs, by name")
     criteria: dict[str, dict[CriterionName, Threshold]] = Field(
         default={}, description="per output, instead of the contract's"
     )
@@ -106,19 +105,18 @@ class Fields(Model):
     exclude: list[dict[str, Any]] = Field(default=[], description="combinations to leave out: all given pairs equal")
     include: list[dict[str, Any]] = Field(default=[], description="further combinations")
     expect: Expect = Field(default="SUCCESS", description="accepted statuses")
-    expect_beyond_design: Expect = Field(
-        default=None,
-        description="instead of expect, where no design and no vendor demands the check: any answer passes, --strict "
-        "wants these statuses",
+    expect_beyond_design: Expect = _absent(
+        "instead of expect, where no design and no vendor demands the check: any answer passes, --strict wants these "
+        "statuses"
     )
-    tags: list[Tag] = []
+    tags: list[Text] = Field(default=[], description="words for selecting cases")
     seed: Seed = Field(default=1, description="default: --seed")
-    derive: StrictBool = Field(default=False, description="expand to the invalid cases derived from this valid one")
-    null_handle: StrictBool = False
-    null_descriptors: list[Tag] = []
-    null_pointers: list[Tag] = []
-    workspace: Workspace = Field(default=None, description="the workspace is withheld (null) or too short")
-    null_workspace_size: StrictBool = False
+    derive: bool = Field(default=False, description="expand to the invalid cases derived from this valid one")
+    null_handle: bool = Field(default=False, description="the handle is null")
+    null_descriptors: list[Text] = Field(default=[], description="tensors whose descriptor is null")
+    null_pointers: list[Text] = Field(default=[], description="tensors whose data pointer is null")
+    workspace: Workspace = _absent("the workspace is null, or shorter than asked for")
+    null_workspace_size: bool = Field(default=False, description="the pointer that takes the workspace size is null")
 
 
 class Entry(Fields):
@@ -127,10 +125,17 @@ class Entry(Fields):
     name: Name
 
 
-class SpecFile(Model):
-    """A spec file: the suites of one operator."""
+class SpecPart(Model):
+    """A file that specs include: entries, defaults and lists that they share."""
 
-    op: Tag
+    op: Text = Field(default="", description="the operator; a file that others include may leave it out")
+    include: Text = Field(default="", description="another file of this kind, in or below this file's folder")
     lists: dict[str, Any] = Field(default={}, description="named lists (and a place for anchors) used below")
     defaults: Fields = Field(default_factory=Fields, description="laid under every entry")
     suites: dict[Name, list[Entry]]
+
+
+class SpecFile(SpecPart):
+    """A spec file: the suites of one operator."""
+
+    op: Text = Field(description="the operator")

@@ -1,42 +1,28 @@
-"""Spec files against the grammar: everything that is wrong, each with its place."""
+"""Spec files against the grammar: everything that is wrong, each with its source location."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pydantic import ValidationError
-
+from generators.operator_registry import operators
 from generators.specs.axes import axis_groups, axis_values, multiples
-from generators.specs.fields import shown
-from generators.specs.models import Dist, Entry, Fields, Input, Model, Output, Sample, SpecFile
+from generators.specs.fields import Model
+from generators.specs.messages import Mistake, mistakes, shown
+from generators.specs.models import Fields
 from generators.specs.yaml_loader import Document, KeyPath
-from schemas.errors import InputError
+from schemas.errors import InputError, SourceLocation
 from schemas.suggest import did_you_mean
 
-_VARYING: Final = frozenset(("matrix", "zip", "sample", "include", "exclude"))
-_FIXED: Final = _VARYING | {"name", "derive"}
-_MODELS: Final[dict[str, type[Model]]] = {
-    "defaults": Fields, "suites": Entry, "inputs": Input, "outputs": Output, "dist": Dist, "sample": Sample,
-}  # fmt: skip
-_EXPECTED: Final = {
-    "model_type": "a mapping", "dict_type": "a mapping", "list_type": "a list", "bool_type": "true or false",
-    "int_type": "an integer", "string_type": "a word",
-}  # fmt: skip
+VARYING: Final = frozenset(("matrix", "zip", "sample", "include", "exclude"))
+_FIXED: Final = VARYING | {"name", "derive"}
+
+Locate = Callable[[KeyPath, bool], SourceLocation]  # (key path, whether its key is meant)
 
 
-def grammar_errors(document: Document) -> list[InputError]:
-    """What the grammar doesn't allow in a spec: keys and values, then what matrix, zip, sample and include put in."""
-    data = document.data
-    errors = list(_errors(SpecFile, data, (), document))
-    if not errors:
-        defaults = data.get("defaults", {})
-        for suite, entries in data["suites"].items():
-            for index, entry in enumerate(entries):
-                if not _VARYING.isdisjoint(entry):
-                    errors += _variant_errors(entry, defaults, ("suites", suite, index), document)
-        errors += _variant_errors(defaults, {}, ("defaults",), document)
-    return errors
+def grammar_errors(document: Document, model: type[Model]) -> list[InputError]:
+    """The keys and values of a file that its model doesn't allow."""
+    return [_error(each, (), document.place) for each in mistakes(model, document.data)]
 
 
 def nested(path: str, value: Any) -> dict[str, Any]:
@@ -47,91 +33,93 @@ def nested(path: str, value: Any) -> dict[str, Any]:
     return value
 
 
-def _variant_errors(
-    entry: Mapping[str, Any], defaults: Mapping[str, Any], at: KeyPath, document: Document
-) -> Iterator[InputError]:
-    """What is wrong with the combinations of an entry over its defaults; what those say is told of them alone."""
-    known: dict[str, Sequence[Any]] = {}
-    for where, group in axis_groups({**defaults, **entry}):
-        errors = [error for path in group for error in _axis_errors(path, group[path], (*at, *where), known, document)]
-        lengths = {len(known[path]) for path in group}
-        if not errors and len(lengths) > 1:
-            found = ", ".join(f"{len(known[path])} of {path}" for path in group)
-            errors = [InputError(f"a zip pairs lists of one length, found {found}", document.place((*at, *where)))]
-        if where[0] in entry:
+class VariantCheck:
+    """Checks what the entries of a spec vary: axes, and the values that they, samples and include put in."""
+
+    def __init__(self, op: str, lists: Mapping[str, Any], locate: Locate) -> None:
+        self._lists = lists
+        self._locate = locate
+        operator = operators().get(op)
+        self._paths = dict(_dotted_paths(operator.contract)) if operator is not None else {}
+
+    def errors(self, entry: Mapping[str, Any], at: KeyPath) -> Iterator[InputError]:
+        """What is wrong with the combinations of an entry, defaults included."""
+        known: dict[str, Sequence[Any]] = {}
+        for where, group in axis_groups(entry):
+            errors = [error for path in group for error in self._axis(path, group[path], (*at, *where), known)]
+            lengths = {len(known[path]) for path in group}
+            if not errors and len(lengths) > 1:
+                found = ", ".join(f"{len(known[path])} of {path}" for path in group)
+                errors = [self._at((*at, *where), f"a zip pairs lists of one length, found {found}")]
             yield from errors
-    for path, axis in entry.get("sample", {}).get("over", {}).items():
-        yield from _axis_errors(path, axis, (*at, "sample", "over"), known, document)
-    for number, combination in enumerate(entry.get("include", ())):
-        for path, value in combination.items():
-            yield from _assignment_errors(path, value, (*at, "include", number, path), document)
-    for number, combination in enumerate(entry.get("exclude", ())):
-        for path, value in combination.items():
-            where = (*at, "exclude", number, path)
-            if path not in known:
-                message = f"{path!r} is no axis of matrix or zip{did_you_mean(path, known)}"
-                yield InputError(message, document.place(where, at_key=True))
-            elif value not in known[path]:
-                yield InputError(f"{shown(value)} is not on the axis {path}", document.place(where))
+        for path, axis in entry.get("sample", {}).get("over", {}).items():
+            yield from self._axis(path, axis, (*at, "sample", "over"), known)
+        for number, combination in enumerate(entry.get("include", ())):
+            for path, value in combination.items():
+                where = (*at, "include", number, path)
+                yield from self._key(path, where) or self._value(path, value, where)
+        for number, combination in enumerate(entry.get("exclude", ())):
+            for path, value in combination.items():
+                where = (*at, "exclude", number, path)
+                if path not in known:
+                    message = f"{path!r} is no axis of matrix or zip{did_you_mean(path, known)}"
+                    yield self._at(where, message, at_key=True)
+                elif value not in known[path]:
+                    yield self._at(where, f"{shown(value)} is not on the axis {path}")
 
+    def _at(self, path: KeyPath, message: str, at_key: bool = False) -> InputError:
+        return InputError(message, self._locate(path, at_key))
 
-def _axis_errors(
-    path: str, axis: Any, at: KeyPath, known: dict[str, Sequence[Any]], document: Document
-) -> Iterator[InputError]:
-    """What is wrong with one axis; its values (of a range to draw from: the least and the largest) go into known."""
-    at = (*at, path)
-    if path in known:
-        yield InputError(f"{path} is varied twice", document.place(at, at_key=True))
-    known[path] = ()
-    try:
-        if isinstance(axis, dict):
-            known[path] = [each * axis.get("align", 1) for each in multiples(axis)]
-        else:
-            known[path] = axis_values(axis, document.data.get("lists", {}))
-    except InputError as error:
-        yield InputError(error.message, document.place(at))
-    values = known[path]
-    # All values of a range are like its first.
-    for number, value in enumerate(values[:1] if isinstance(values, range) else values):
-        yield from _assignment_errors(path, value, (*at, number) if isinstance(axis, list) else at, document)
-
-
-def _assignment_errors(path: str, value: Any, at: KeyPath, document: Document) -> Iterator[InputError]:
-    steps = path.split(".")
-    if steps[0] in _FIXED:
-        yield InputError(f"{steps[0]} can't be varied", document.place(at, at_key=True))
-        return
-    try:
-        Fields.model_validate(nested(path, value))
-    except ValidationError as error:
-        for each in error.errors(include_url=False):
-            found = each["loc"][: len(steps)] == tuple(steps)
-            where = (*at, *each["loc"][len(steps) :]) if found else at
-            yield InputError(_message(each, Fields), document.place(where))
-
-
-def _errors(model: type[Model], data: Any, at: KeyPath, document: Document) -> Iterator[InputError]:
-    try:
-        model.model_validate(data)
-    except ValidationError as error:
-        for each in error.errors(include_url=False):
-            path = (*at, *each["loc"])
-            if path[-1] == "[key]":  # pydantic's way to say that the key itself is wrong
-                path = path[:-1]
-            if each["type"] == "missing":
-                yield InputError(_message(each, model), document.place(path[:-1]))
+    def _axis(self, path: str, axis: Any, at: KeyPath, known: dict[str, Sequence[Any]]) -> Iterator[InputError]:
+        """What is wrong with one axis; its values (of a range to draw from: its ends) go into known."""
+        at = (*at, path)
+        if path in known:
+            yield self._at(at, f"{path} is varied twice", at_key=True)
+        known[path] = ()
+        try:
+            if isinstance(axis, dict):
+                known[path] = [each * axis.get("align", 1) for each in multiples(axis)]
             else:
-                at_key = each["type"] == "extra_forbidden" or each["loc"][-1] == "[key]"
-                yield InputError(_message(each, model), document.place(path, at_key))
+                known[path] = axis_values(axis, self._lists)
+        except InputError as error:
+            yield self._at(at, error.message)
+        wrong = self._key(path, at)
+        yield from wrong
+        values = known[path]
+        # All values of a range are like its first.
+        for number, value in enumerate(values[:1] if isinstance(values, range) else values):
+            if not wrong:
+                yield from self._value(path, value, (*at, number) if isinstance(axis, list) else at)
+
+    def _key(self, path: str, at: KeyPath) -> list[InputError]:
+        """What is wrong with a dotted path itself."""
+        first, *rest = path.split(".")
+        if first in _FIXED:
+            return [self._at(at, f"{first} can't be varied", at_key=True)]
+        if first in Fields.model_fields:
+            return []
+        hint = did_you_mean(first, Fields.model_fields)
+        if not rest:
+            hint = did_you_mean(self._paths.get(first, first), (*Fields.model_fields, *self._paths.values()))
+        return [self._at(at, f"unknown key {first!r}{hint}", at_key=True)]
+
+    def _value(self, path: str, value: Any, at: KeyPath) -> Iterator[InputError]:
+        """What is wrong with a value that is put at a dotted path."""
+        steps = tuple(path.split("."))
+        for each in mistakes(Fields, nested(path, value)):
+            inside = each.path[: len(steps)] == steps
+            yield self._at((*at, *each.path[len(steps) :]) if inside else at, each.message)
 
 
-def _message(error: Any, model: type[Model]) -> str:
-    kind, last = error["type"], error["loc"][-1]
-    if kind == "extra_forbidden":
-        owner = next((_MODELS[step] for step in reversed(error["loc"][:-1]) if step in _MODELS), model)
-        return f"unknown key {str(last)!r}{did_you_mean(str(last), owner.model_fields)}"
-    if kind == "missing":
-        return f"missing key {str(last)!r}"
-    if kind in _EXPECTED:
-        return f"found {shown(error['input'])}, expected {_EXPECTED[kind]}"
-    return str(error["msg"])
+def _error(mistake: Mistake, at: KeyPath, locate: Locate) -> InputError:
+    return InputError(mistake.message, locate((*at, *mistake.path), mistake.at_key))
+
+
+def _dotted_paths(contract: Any) -> Iterator[tuple[str, str]]:
+    """(word, the dotted path that it may stand for) of what an entry of an operator varies; later ones win."""
+    for section, keys in (("outputs", ("shape", "dtype")), ("inputs", ("shape", "dtype", "dist"))):
+        for tensor in getattr(contract, section):
+            yield from ((key, f"{section}.{tensor.name}.{key}") for key in keys)
+            yield tensor.name, f"{section}.{tensor.name}.shape"
+    yield from ((size, f"sizes.{size}") for size in contract.sizes)
+    yield from ((parameter.name, f"params.{parameter.name}") for parameter in contract.passed_parameters)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -19,7 +19,9 @@ from schemas.errors import InputError, SourceLocation
 
 KeyPath = tuple[str | int, ...]
 
-_MOST: Final = 20  # errors told of one file
+_MOST: Final = 20  # errors reported of one command's files
+_MOST_REPEATED: Final = 1_000_000  # values that the aliases of a file may add; nested aliases multiply
+_LINE_WIDTH: Final = 100  # characters of a line that an error shows
 _BITS: Final = 128  # of an integer: the widest elements, as bit patterns
 _TAG: Final = "tag:yaml.org,2002:"
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -35,10 +37,17 @@ _SPECIAL: Final = frozenset("+-.0123456789~ntfNTF")  # first characters of what 
 
 
 class Located(dict[str, Any]):
-    """A mapping of a YAML file that knows its line."""
+    """A mapping of a YAML file that knows its file and line."""
 
-    __slots__ = ("line",)
+    __slots__ = ("file", "line")
+    file: str
     line: int
+
+    def with_items(self, items: Mapping[str, Any]) -> Located:
+        """A mapping with other items at the same location."""
+        made = Located(items)
+        made.file, made.line = self.file, self.line
+        return made
 
 
 @dataclass(frozen=True)
@@ -114,10 +123,12 @@ def load_yaml(path: Path) -> Document:
     """Read a YAML file; InputError with every place where it can't be read, is no YAML, or repeats a key."""
     file = str(path)
     try:
+        if path.exists() and not path.is_file():  # opening a pipe would wait for a writer
+            reason = "it is a folder" if path.is_dir() else "it is no regular file"
+            raise InputError(f"can't read it: {reason}", SourceLocation(file))
         raw = path.read_bytes()
     except OSError as error:
-        reason = "it is a folder" if path.is_dir() else error.strerror or str(error)
-        raise InputError(f"can't read the spec: {reason}", SourceLocation(file)) from None
+        raise InputError(f"can't read it: {error.strerror or error}", SourceLocation(file)) from None
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -140,16 +151,38 @@ def load_yaml(path: Path) -> Document:
     return Document(file, text, data)
 
 
+# What libyaml says, and the same in words about the file; {line}: where the open construct began.
+_SYNTAX: Final = {
+    "did not find expected key": "this line is indented unlike the keys of the mapping that starts in line {line}",
+    "did not find expected '-' indicator": "this line is indented unlike the list that starts in line {line}",
+    "mapping values are not allowed in this context": "a key can't stand here: is it indented too far, or is a text "
+    "with a colon not in quotes?",
+    "block sequence entries are not allowed in this context": "a list can't start here: put it into the next line",
+    "could not find expected ':'": "a key without a colon: expected `key: value`",
+    "did not find expected ',' or ']'": "the list that starts in line {line} isn't closed: expected , or ]",
+    "did not find expected ',' or '}'": "the mapping that starts in line {line} isn't closed: expected , or }}",
+    "found unexpected end of stream": "the quote that opens in line {line} isn't closed",
+    "found character that cannot start any token": "a value can't start with this character: put it in quotes",
+}
+
+
 def _syntax_error(file: str, text: str, error: yaml.MarkedYAMLError) -> InputError:
+    """A syntax error in our words, with the line of the file and a caret below the place."""
     mark: Any = error.problem_mark or error.context_mark
-    place = SourceLocation(file) if mark is None else SourceLocation(file, mark.line + 1, mark.column + 1)
+    if mark is None:
+        return InputError(str(error.problem), SourceLocation(file))
     lines = text.splitlines()
-    rest = lines[mark.line][mark.column :] if mark is not None and mark.line < len(lines) else ""
-    before = lines[mark.line][: mark.column] if rest else ""
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    before, rest = line[: mark.column], line[mark.column :]
+    opened = error.context_mark.line + 1 if error.context_mark else mark.line + 1
+    problem = str(error.problem)
+    message = _SYNTAX[problem].format(line=opened) if problem in _SYNTAX else problem
     if rest.startswith("\t") or (before.endswith("\t") and not before.strip()):
-        return InputError("found a tab, expected spaces", place)
-    context = f" {error.context}" if error.context else ""
-    return InputError(f"{error.problem}{context}", place)
+        message = "found a tab, expected spaces"
+    start = max(0, mark.column - _LINE_WIDTH // 2)
+    shown = line[start : start + _LINE_WIDTH].replace("\t", " ")
+    caret = f"\n    {shown}\n    {' ' * (mark.column - start)}^" if line.strip() else ""
+    return InputError(f"{message}{caret}", SourceLocation(file, mark.line + 1, mark.column + 1))
 
 
 def _line(event: Any) -> int:
@@ -162,7 +195,9 @@ class _Builder:
     def __init__(self, file: str, text: str) -> None:
         self._file = file
         self._next = yaml.CSafeLoader(text).get_event
-        self._anchors: dict[str, Any] = {}
+        self._anchors: dict[str, tuple[Any, int]] = {}  # anchor -> its value, and how many values that has
+        self._values = 0  # with those that aliases repeat
+        self._repeated = 0
         self.errors: list[InputError] = []
 
     def document(self) -> Any:
@@ -183,6 +218,8 @@ class _Builder:
 
     def _value(self, event: Any) -> Any:
         kind = type(event)
+        before = self._values
+        self._values += 1
         if kind is yaml.ScalarEvent:
             value = self._scalar(event)
         elif kind is yaml.SequenceStartEvent:
@@ -190,11 +227,21 @@ class _Builder:
         elif kind is yaml.MappingStartEvent:
             value = self._mapping(event)
         else:
-            if event.anchor not in self._anchors:
-                self._fail(event, f"alias *{event.anchor} has no anchor before it")
-            return self._anchors.get(event.anchor)
+            return self._alias(event)
         if event.anchor is not None:
-            self._anchors[event.anchor] = value
+            self._anchors[event.anchor] = value, self._values - before
+        return value
+
+    def _alias(self, event: Any) -> Any:
+        if event.anchor not in self._anchors:
+            self._fail(event, f"alias *{event.anchor} has no anchor before it")
+            return None
+        value, values = self._anchors[event.anchor]
+        self._values += values
+        self._repeated += values
+        if self._repeated > _MOST_REPEATED:
+            self._fail(event, f"aliases repeat more than {_MOST_REPEATED} values")
+            raise together(self.errors)
         return value
 
     def _scalar(self, event: Any) -> Any:
@@ -222,7 +269,7 @@ class _Builder:
 
     def _mapping(self, start: Any) -> Located:
         own = Located()
-        own.line = _line(start)
+        own.file, own.line = self._file, _line(start)
         merged: list[Any] = []
         lines: dict[str, int] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):

@@ -196,11 +196,21 @@ def test_log_draws_are_uniform_per_octave() -> None:
         ("zip: [{sizes.H: [1, 2]}], exclude: [{^sizes.W: 1}]",
          "exclude[0].sizes.W: 'sizes.W' is no axis of matrix or zip: did you mean 'sizes.H'?"),
         ("sample: ^{over: {sizes.H: few}}", "sample: missing key 'count'"),
-        ("sample: {count: ^0, over: {}}", "sample.count: found 0, expected an integer of 1 or more"),
+        ("sample: {count: ^0, over: {}}", "sample.count: found 0, expected an integer from 1 to 200000"),
         ("sample: {count: 1, ^ower: {}, over: {}}", "sample.ower: unknown key 'ower': did you mean 'over'?"),
-        ("sample: {count: 1, over: {sizes.H: ^{range: [1, 2], algn: 2}}}", "sample.over.sizes.H: found a mapping, "
-         "expected {range: [low, high], align: n}, {log: [low, high], align: n}, a list, a range such as 1..64..8, or "
-         "the name of a list"),
+        ("sample: {count: ^1000000000, over: {}}",
+         "sample.count: found 1000000000, expected an integer from 1 to 200000"),
+        ("sample: {count: 1, over: {sizes.H: {range: [1, 2], ^algn: 2}}}",
+         "sample.over.sizes.H.algn: unknown key 'algn': did you mean 'align'?"),
+        ("sample: {count: 1, over: {sizes.H: ^{}}}", "sample.over.sizes.H: missing key 'range'"),
+        ("sample: {count: 1, over: {sizes.H: ^7}}", "sample.over.sizes.H: found 7, expected "
+         "{range: [low, high], align: n}, {log: [low, high], align: n}, a list of at least one value, "
+         "a range such as 1..64..8, or the name of a list"),
+        ("matrix: {^h_mask: [1, 2]}", "matrix.h_mask: unknown key 'h_mask': did you mean 'params.h_mask'?"),
+        ("zip: [{^H: [1, 2]}]", "zip[0].H: unknown key 'H': did you mean 'sizes.H'?"),
+        ("sample: {count: 1, over: {^dtype: [half]}}",
+         "sample.over.dtype: unknown key 'dtype': did you mean 'inputs.x.dtype'?"),
+        ("include: [{^psa_typ: 0}]", "include[0].psa_typ: unknown key 'psa_typ': did you mean 'params.psa_type'?"),
         ("sample: {count: 1, over: {sizes.H: ^{range: [3, 5], align: 8}}}",
          "sample.over.sizes.H: no multiple of 8 lies in [3, 5]"),
         ("sample: {count: 1, over: {sizes.H: ^{range: [0, 100000000000000000000000]}}}",  # B3: it never ended

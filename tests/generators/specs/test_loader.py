@@ -36,15 +36,27 @@ def entry(text: str) -> str:
         ("{name: a, parms: {}}", "4:17: suites.general[0].parms: unknown key 'parms': did you mean 'params'?"),
         ("{nme: a}", "4:7: suites.general[0]: missing key 'name'"),
         ("{name: a, params: {psa_type: [a]}}",
-         "4:36: suites.general[0].params.psa_type: found ['a'], "
+         "4:37: suites.general[0].params.psa_type[0]: found 'a', expected an integer"),
+        ("{name: a, params: {psa_type: 1.5}}",
+         "4:36: suites.general[0].params.psa_type: found 1.5, "
          "expected an integer, a word of the parameter's choices, or a list of integers"),
+        ("{name: a, params: {w_mask: '5'}}",
+         "4:34: suites.general[0].params.w_mask: found '5', expected an integer, a word of the parameter's choices, "
+         "or a list of integers: write it without quotes"),
+        ("{name: a, sizes: {N: '2'}}",
+         "4:28: suites.general[0].sizes.N: found '2', expected an integer of 0 or more, or an expression: "
+         "write it without quotes"),
+        ("{name: a, inputs: {x: {shape: ['2', -1, N]}}}",
+         "4:38: suites.general[0].inputs.x.shape[0]: found '2', expected an integer of 0 or more, or an expression: "
+         "write it without quotes"),
+        ("{name: a, inputs: {x: {dist: {uniform: [0, '1.5']}}}}",
+         "4:50: suites.general[0].inputs.x.dist.uniform[1]: found '1.5', expected a number, or an expression: "
+         "write it without quotes"),
         ("{name: a, params: 3}", "4:25: suites.general[0].params: found 3, expected a mapping"),
         ("{name: a, inputs: {x: {shape: [1, 2.5]}}}",
-         "4:37: suites.general[0].inputs.x.shape: found [1, 2.5], "
-         "expected a list of dims: integers of 0 or more, or expressions"),
+         "4:41: suites.general[0].inputs.x.shape[1]: found 2.5, expected an integer of 0 or more, or an expression"),
         ("{name: a, inputs: {x: {shape: [1, -2]}}}",
-         "4:37: suites.general[0].inputs.x.shape: found [1, -2], "
-         "expected a list of dims: integers of 0 or more, or expressions"),
+         "4:41: suites.general[0].inputs.x.shape[1]: found -2, expected an integer of 0 or more, or an expression"),
         ("{name: a, inputs: {x: {dtype: flaot}}}",
          "4:37: suites.general[0].inputs.x.dtype: unknown dtype 'flaot': did you mean 'float'?"),
         ("{name: a, inputs: {x: {layout: nhwc}}}", "4:38: suites.general[0].inputs.x.layout: unknown layout 'nhwc': "
@@ -52,20 +64,25 @@ def entry(text: str) -> str:
         ("{name: a, inputs: {x: {dist: {unifrom: [0, 1]}}}}",
          "4:37: suites.general[0].inputs.x.dist.unifrom: unknown key 'unifrom': did you mean 'uniform'?"),
         ("{name: a, inputs: {x: {dist: {nan: 1.5}}}}",
-         "4:42: suites.general[0].inputs.x.dist.nan: found 1.5, expected a share from 0 to 1"),
+         "4:42: suites.general[0].inputs.x.dist.nan: found 1.5, expected a number from 0 to 1"),
         ("{name: a, inputs: {x: {dist: {uniform: [1]}}}}",
          "4:46: suites.general[0].inputs.x.dist.uniform: found [1], expected [number, number]"),
         ("{name: a, outputs: {y: {dist: {}}}}", "4:31: suites.general[0].outputs.y.dist: unknown key 'dist': "
          "expected one of dtype, layout, shape, strides"),
         ("{name: a, criteria: {y: {diff3: zero}}}",
-         "4:39: suites.general[0].criteria.y.diff3: found 'zero', expected a finite number of 0 or more"),
+         "4:39: suites.general[0].criteria.y.diff3: found 'zero', expected a number of 0 or more"),
         ("{name: a, criteria: {y: {diff3: .inf}}}",
          "4:39: suites.general[0].criteria.y.diff3: found inf, expected a finite number of 0 or more"),
         ("{name: a, criteria: {y: {dif3: 0}}}",
          "4:32: suites.general[0].criteria.y.dif3: unknown criterion 'dif3': did you mean 'diff3'?"),
-        ("{name: a, expect: BADPARAM}", "4:25: suites.general[0].expect: found 'BADPARAM', expected a status or a list "
-         "of them (SUCCESS, NOT_INITIALIZED, ALLOC_FAILED, BAD_PARAM, INTERNAL_ERROR, ARCH_MISMATCH, "
-         "EXECUTION_FAILED, NOT_SUPPORTED, NUMERICAL_OVERFLOW)"),
+        ("{name: a, expect: BADPARAM}", "4:25: suites.general[0].expect: unknown status 'BADPARAM': "
+         "did you mean 'BAD_PARAM'?"),
+        ("{name: a, expect: 99}", "4:25: suites.general[0].expect: unknown status 99: expected one of ALLOC_FAILED, "
+         "ARCH_MISMATCH, BAD_PARAM, EXECUTION_FAILED, INTERNAL_ERROR, NOT_INITIALIZED, NOT_SUPPORTED, "
+         "NUMERICAL_OVERFLOW, SUCCESS"),
+        ("{name: a, expect: []}", "4:25: suites.general[0].expect: found [], expected a status (SUCCESS, "
+         "NOT_INITIALIZED, ALLOC_FAILED, BAD_PARAM, INTERNAL_ERROR, ARCH_MISMATCH, EXECUTION_FAILED, NOT_SUPPORTED, "
+         "NUMERICAL_OVERFLOW), its number, or a list of them"),
         ("{name: a, null_handle: no}",
          "4:30: suites.general[0].null_handle: found 'no', expected true or false"),
         ("{name: a, workspace: long}", "4:28: suites.general[0].workspace: found 'long', expected null or short"),
@@ -75,7 +92,7 @@ def entry(text: str) -> str:
          "expected an integer from 0 to 2^64 - 1"),
         ("{name: a, sample: {count: 1, seed: -1, over: {}}}",
          "4:42: suites.general[0].sample.seed: found -1, expected an integer from 0 to 2^64 - 1"),
-        ("{name: a, tags: slow}", "4:23: suites.general[0].tags: found 'slow', expected a list"),
+        ("{name: a, tags: slow}", "4:23: suites.general[0].tags: found 'slow', expected a list of texts"),
         ("{name: 010}", "4:14: suites.general[0].name: found 10, "
          "expected a name of a-z 0-9 _ . -, starting with a letter or digit, 200 at most"),
         (f"{{name: {'a' * 201}}}", f"4:14: suites.general[0].name: found '{'a' * 56}..., "
@@ -90,8 +107,8 @@ def entry(text: str) -> str:
         ("{name: a, matrix: {inputs.x.dtype: [float, hlaf]}}",
          "4:50: suites.general[0].matrix.inputs.x.dtype[1]: unknown dtype 'hlaf': did you mean 'half'?"),
         ("{name: a, matrix: {parms.h_mask: [1]}}",
-         "4:41: suites.general[0].matrix.parms.h_mask[0]: unknown key 'parms': did you mean 'params'?"),
-        ("{name: a, matrix: {name: [b]}}", "4:33: suites.general[0].matrix.name[0]: name can't be varied"),
+         "4:26: suites.general[0].matrix.parms.h_mask: unknown key 'parms': did you mean 'params'?"),
+        ("{name: a, matrix: {name: [b]}}", "4:26: suites.general[0].matrix.name: name can't be varied"),
         ("{name: a, include: [{seed: x}]}",
          "4:34: suites.general[0].include[0].seed: found 'x', expected an integer from 0 to 2^64 - 1"),
         ("{name: a, matrix: {params.h_mask: [1, 2]}, exclude: [{params.hmask: 1}]}",

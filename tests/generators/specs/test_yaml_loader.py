@@ -6,11 +6,13 @@ import math
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from generators.specs.messages import shown
 from generators.specs.yaml_loader import Document, load_yaml
 from schemas.errors import InputError
 from tests.conftest import PROJECT
@@ -90,8 +92,25 @@ def test_places_are_those_of_the_text(tmp_path: Path) -> None:
         ("a: 1\nb: {c: 1, d: 2, c: 3}\n", ["a.yaml:2:17: duplicate key 'c', first in line 2"]),
         ("a: 1\na: 2\nb: 1\nb: 2", ["a.yaml:2:1: duplicate key 'a', first in line 1",
                                    "a.yaml:4:1: duplicate key 'b', first in line 3"]),
-        ("a:\n\tb: 1\n", ["a.yaml:2:1: found a tab, expected spaces"]),
-        ("a:\n  b: 1\n\tc: 2\n", ["a.yaml:3:1: found a tab, expected spaces"]),
+        ("a:\n\tb: 1\n", ["a.yaml:2:1: found a tab, expected spaces", "     b: 1", "    ^"]),
+        ("a:\n  b: 1\n\tc: 2\n", ["a.yaml:3:1: found a tab, expected spaces", "     c: 2", "    ^"]),
+        ("a:\n  b: 1\n c: 2\n", [
+            "a.yaml:3:2: this line is indented unlike the keys of the mapping that starts in line 1", "     c: 2",
+            "     ^"]),
+        ("a:\n- b: 1\n  c: 2\n   d: 3\n", [
+            "a.yaml:4:5: a key can't stand here: is it indented too far, or is a text with a colon not in quotes?",
+            "       d: 3", "        ^"]),
+        ("a:\n  - b: 1\n - c: 1\n", [
+            "a.yaml:3:2: this line is indented unlike the keys of the mapping that starts in line 1", "     - c: 1",
+            "     ^"]),
+        ("a: - b\n", ["a.yaml:1:4: a list can't start here: put it into the next line", "    a: - b", "       ^"]),
+        ("a:\n  b\nc: 1\nd\n", ["a.yaml:5:1: a key without a colon: expected `key: value`"]),
+        ("a: [1, 2\nb: 3\n", ["a.yaml:2:2: the list that starts in line 1 isn't closed: expected , or ]", "    b: 3",
+                            "     ^"]),
+        ("a: {b: 1\nc: 3\n", ["a.yaml:2:2: the mapping that starts in line 1 isn't closed: expected , or }",
+                            "    c: 3", "     ^"]),
+        ("a: 'x\n", ["a.yaml:2:1: the quote that opens in line 1 isn't closed"]),
+        ("a: @x\n", ["a.yaml:1:4: a value can't start with this character: put it in quotes", "    a: @x", "       ^"]),
         ("a: *x\n", ["a.yaml:1:4: alias *x has no anchor before it"]),
         ("a: &x [*x]\n", ["a.yaml:1:8: alias *x has no anchor before it"]),
         ("{[1]: 2}", ["a.yaml:1:2: found a key that is no word"]),
@@ -107,14 +126,16 @@ def test_refusals_tell_the_place(tmp_path: Path, text: str | bytes, expected: li
 
 
 @pytest.mark.parametrize("text", ["a: [1, 2\nb: 3\n", "a: 'x\n", "a: b: c\n", "[" * 100_000, "a: \x07\n"])
-def test_broken_yaml_is_one_line_with_a_place(tmp_path: Path, text: str) -> None:
+def test_broken_yaml_is_one_error_with_its_line(tmp_path: Path, text: str) -> None:
     lines = refusal(tmp_path, text)
-    assert len(lines) == 1
+    assert len(lines) in (1, 3)
     assert lines[0].startswith("a.yaml")
+    assert len(lines) == 1 or lines[2].lstrip() == "^"
+    assert max(map(len, lines)) < 200
 
 
 def test_missing_files_and_folders(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none\.yaml: can't read the spec: No such file"):
+    with pytest.raises(InputError, match=r"none\.yaml: can't read it: No such file"):
         load_yaml(tmp_path / "none.yaml")
     with pytest.raises(InputError, match="it is a folder"):
         load_yaml(tmp_path)
@@ -153,3 +174,38 @@ def test_integers_end_at_128_bits(tmp_path: Path) -> None:
     assert load(tmp_path, f"{2**128 - 1}").data == 2**128 - 1
     (line,) = refusal(tmp_path, f"a: {10**3900}")
     assert line == f"a.yaml:1:4: {10**39} is too large a number; infinity is written .inf"
+
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 10)
+)
+
+
+def test_f12_nested_aliases_are_bounded(tmp_path: Path) -> None:
+    """Nine levels of nine aliases each would repeat 9^10 values."""
+    started = time.perf_counter()
+    assert refusal(tmp_path, BOMB) == ["a.yaml:7:10: aliases repeat more than 1000000 values"]
+    assert time.perf_counter() - started < 2
+    merged = "".join(
+        f"m{level}: &m{level} {{b: *m{level - 1}, c: *m{level - 1}, <<: *m{level - 1}}}\n" for level in range(1, 30)
+    )
+    (line,) = refusal(tmp_path, f"m0: &m0 {{a: 1}}\n{merged}")
+    assert line.endswith("aliases repeat more than 1000000 values")
+
+
+def test_b7_what_was_found_is_shown_in_bounded_time_and_length(tmp_path: Path) -> None:
+    """As many aliases as are allowed, where a word is expected."""
+    text = "\n".join(BOMB.splitlines()[:5])
+    path = tmp_path / "a.yaml"
+    path.write_text(f"{text}\n")
+    value = load_yaml(path).data["a4"]
+    started = time.perf_counter()
+    assert len(shown(value)) <= 60
+    assert len(shown({"a": value})) <= 60
+    assert time.perf_counter() - started < 0.1
+
+
+def test_f12_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.yaml")
+    with pytest.raises(InputError, match=r"a\.yaml: can't read it: it is no regular file"):
+        load_yaml(tmp_path / "a.yaml")
