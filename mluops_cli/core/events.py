@@ -68,13 +68,17 @@ class WorkerLost:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """All records are written; not_run counts selected cases without one (interrupted, or --max-fail)."""
+    """All records are written; not_run counts selected cases without one (interrupted, --max-fail, or a problem).
+
+    problem says why the rest of a fleet's cases could not be run.
+    """
 
     tally: Tally
     exit_code: int
     seconds: float
     not_run: int = 0
     interrupted: bool = False
+    problem: str = ""
 
 
 Event = RunStarted | Loaded | CaseStarted | CaseFinished | Heartbeat | WorkerLost | RunFinished

@@ -14,6 +14,7 @@ from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Listener, L
 from mluops_cli.core.fingerprint import hash_case
 from mluops_cli.core.machine import platform_name
 from mluops_cli.core.record import Record, Tally
+from mluops_cli.core.statuses import OUR_FAILURE
 from mluops_cli.results.resume import Earlier
 
 
@@ -106,13 +107,14 @@ class Recorder:
         self.tally.add(record.counted)
         self.emit(CaseFinished(record))
 
-    def close(self, *, interrupted: bool) -> RunFinished:
-        """End the run."""
+    def close(self, *, interrupted: bool, problem: str = "") -> RunFinished:
+        """End the run; problem says why cases that were not run could not be."""
         for case in self.unreadable:
             if not self.enough:
                 self.add(case, {"status": "error", "blame": "case", "reason": str(case.problem)})
         code = self.tally.exit_code(strict=self.settings.strict, interrupted=interrupted)
+        code = max(code, OUR_FAILURE) if problem else code
         seconds = time.monotonic() - self.start
-        finished = RunFinished(self.tally, code, seconds, self.selected - self.tally.total, interrupted)
+        finished = RunFinished(self.tally, code, seconds, self.selected - self.tally.total, interrupted, problem)
         self.emit(finished)
         return finished

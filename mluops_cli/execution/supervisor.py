@@ -36,15 +36,24 @@ _MEMORY_LIMIT: Final = 0.9  # of the memory that is available at the start: what
 _LOOK: Final = 0.2  # seconds between looks at the memory of cases that take longer than this
 
 
-def run_cases(cases: Sequence[PlannedCase], settings: RunSettings, listeners: Sequence[Listener]) -> RunFinished:
-    """Run all cases, tell the listeners; InputError or UnavailableError where the implementation can't be loaded."""
-    return _Supervisor(settings, Recorder(settings, listeners)).run(cases)
+def run_cases(
+    cases: Sequence[PlannedCase],
+    settings: RunSettings,
+    listeners: Sequence[Listener],
+    warm: list[WorkerProcess] | None = None,
+) -> RunFinished:
+    """Run all cases, tell the listeners; InputError or UnavailableError where the implementation can't be loaded.
+
+    warm: idle processes of an earlier run with the same worker settings; those that are idle at the end replace them.
+    """
+    return _Supervisor(settings, Recorder(settings, listeners), warm).run(cases)
 
 
 @dataclass(slots=True)
 class _Supervisor:
     settings: RunSettings
     recorder: Recorder
+    warm: list[WorkerProcess] | None = None
     waiting: deque[PlannedCase] = field(default_factory=deque)
     idle: list[WorkerProcess] = field(default_factory=list)
     starting: list[WorkerProcess] = field(default_factory=list)
@@ -57,6 +66,9 @@ class _Supervisor:
 
     def run(self, cases: Sequence[PlannedCase]) -> RunFinished:
         self.waiting.extend(self.recorder.open(cases, self.settings.jobs))
+        if self.warm:
+            self.idle.extend(self.warm)
+            self.loaded = True
         jobs = min(self.settings.jobs, max(1, len(self.waiting)))
         with interruptible() as interrupt:
             try:
@@ -218,6 +230,8 @@ class _Supervisor:
             self.recorder.add(case, result | {"device": worker.device}, worker.output, seconds)
 
     def _end(self, *, orderly: bool) -> None:
+        if self.warm is not None and orderly:
+            self.warm[:], self.idle = self.idle, []
         for worker in self.idle:
             worker.finish()
         for worker in self.idle:

@@ -143,6 +143,8 @@ class ConsoleReport:
             _say(self.console, f"finished by worker: {self.workers}")
         if run.not_run:
             _say(self.console, f"{counted(run.not_run, 'case was', 'cases were')} not run", "yellow")
+        if run.problem:
+            _say(self.console, f"{run.problem}; --resume runs the rest", "red")
         if run.interrupted:
             _say(self.console, "interrupted: the results so far are complete, --resume goes on from here", "yellow")
         elif not run.tally.validated and not self.failures:

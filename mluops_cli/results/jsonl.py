@@ -101,6 +101,7 @@ class JsonResults:
             "exit_code": run.exit_code,
             "validated": run.tally.validated,
             "interrupted": run.interrupted,
+            **({"problem": run.problem} if run.problem else {}),
             "strict": self.strict,
             "seconds": round(run.seconds, 3),
             "signature": sign(self.run),

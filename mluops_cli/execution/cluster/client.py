@@ -1,60 +1,42 @@
-"""A fleet (`--scheduler`): cases by shard to Dask workers, each under a supervisor of ours on the worker.
+"""A run on the workers of a Dask scheduler (`--scheduler`).
 
-Dask connects, finds workers with the resource and carries the shards; it decides nothing about cases. A shard is pinned
-to one incarnation of one worker, so Dask never runs it a second time: when the worker is lost, the case it was running
-is a crash, and only what it had not begun goes elsewhere. Results arrive as events, case by case.
+Dask places the batches of cases on workers, moves them to idle and late ones, and says which are lost. This module adds
+what Dask lacks: every case is attempted once, its record arrives as an event as soon as it is made, a worker that no
+longer answers is given up after the timeout of the case it runs, and the run ends whatever becomes of the cluster.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseStarted, Heartbeat, Listener, RunFinished, WorkerLost
-from mluops_cli.core.filters import partition
 from mluops_cli.core.record import read_record
-from mluops_cli.execution.cluster.shard import introduce, run_shard
+from mluops_cli.execution.cluster.batch import Batch, batches_of
+from mluops_cli.execution.cluster.members import Members
+from mluops_cli.execution.cluster.scheduler import PREFIX, SchedulerWatch, Workers, erred_on, remove_worker, within
+from mluops_cli.execution.cluster.task import request_for, run_batch
 from mluops_cli.execution.interrupt import interruptible
 from mluops_cli.execution.recorder import Recorder, RunSettings
 from schemas.errors import InputError, UnavailableError
-from schemas.version import __version__
 
 _CONNECT: Final = 10.0  # seconds for the scheduler to answer
-_REPLACEMENT: Final = 30.0  # seconds to wait for a worker when all are lost
 _TICK: Final = 1.0
-_SHARDS: Final = 4  # per slot: few enough to keep workers warm, enough for the slots to end together
-_LOOKED_AT: Final = 20  # case files that a new worker is asked to find
-_ATTEMPTS: Final = 3  # shards that ended without any case having begun, before the first case is blamed
-
-
-@dataclass(slots=True)
-class _Shard:
-    """Cases that go to a worker together, in the order they are run there."""
-
-    cases: deque[PlannedCase]
-    attempts: int = 0
-
-
-@dataclass(slots=True)
-class _Slot:
-    """Room for one case at a time on one worker: its address, the incarnation, and what it does."""
-
-    address: str
-    identity: str
-    name: str
-    shard: _Shard | None = None
-    token: str = ""
-    future: Any = None
-    running: PlannedCase | None = None
-    since: float = 0.0
+_AHEAD: Final = 2  # tasks per case that the cluster can run at once: one runs, one waits on the worker for it to end
+_ATTEMPTS: Final = 3  # tasks that ended before any of their cases had begun, before the first case is blamed
+_LOADING: Final = 30.0  # seconds a worker may always take to load the implementation, however short the timeout
+_UNREACHABLE: Final = 15.0  # seconds without an answer after which the scheduler is given up
+_GRACE: Final = 15.0  # seconds a worker may be late to say that a case has exceeded its timeout
 
 
 def run_on_fleet(
@@ -71,15 +53,14 @@ def run_on_fleet(
     """
     wanted = parse_resource(resource)
     try:
-        from distributed import Client
+        from distributed import Client  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:
         raise UnavailableError(f"--scheduler needs Dask: pip install 'mluops[cluster]' ({error})") from None
     try:
         client: Any = Client(scheduler, timeout=_CONNECT, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise UnavailableError(f"no Dask scheduler answers at {scheduler}: {error}") from None
-    with client:
-        return _Fleet(client, wanted, settings, Recorder(settings, listeners)).run(cases)
+    return _Fleet(client, wanted, settings, Recorder(settings, listeners)).run(cases)
 
 
 def parse_resource(text: str | None) -> dict[str, float]:
@@ -91,7 +72,7 @@ def parse_resource(text: str | None) -> dict[str, float]:
         number = float(amount)
     except ValueError:
         number = 0.0
-    if not name or number <= 0:
+    if not name or not 0 < number < float("inf"):
         raise InputError(f"--resource {text!r}: expected NAME=NUMBER, such as MLU=1")
     return {name: number}
 
@@ -102,213 +83,251 @@ class _Fleet:
     resource: dict[str, float]
     settings: RunSettings
     recorder: Recorder
-    slots: list[_Slot] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)  # address -> why it can't be used
-    shards: deque[_Shard] = field(default_factory=deque)
-    finished: Counter[str] = field(default_factory=Counter)
-    topic: str = field(default_factory=lambda: f"mluops-{uuid.uuid4().hex}")
-    messages: queue.Queue[dict[str, Any]] = field(default_factory=queue.Queue)
+    members: Members = field(init=False)
+    waiting: deque[Batch] = field(default_factory=deque)
+    in_flight: dict[str, Batch] = field(default_factory=dict)  # by token
+    finished: Counter[str] = field(default_factory=Counter)  # cases by the name of the worker
+    topic: str = field(default_factory=lambda: f"{PREFIX}{uuid.uuid4().hex}")
+    messages: queue.Queue[Any] = field(default_factory=queue.Queue)
+    answered: float = field(default_factory=time.monotonic)  # when the scheduler last did
+    unreachable: str = ""  # the last error of asking it
+    problem: str = ""  # why the run can't go on
     worker: WorkerSettings = field(init=False)
-    paths: list[str] = field(default_factory=list)  # what a worker must be able to see
 
     def __post_init__(self) -> None:
         plugins = tuple(os.path.abspath(path) for path in self.settings.options.plugins)
         options = replace(self.settings.options, plugins=plugins)
         self.worker = replace(self.settings.worker, options=options, folder=os.getcwd())
+        self.members = Members(self.resource)
 
     def run(self, cases: Sequence[PlannedCase]) -> RunFinished:
-        step = max(1, len(cases) // _LOOKED_AT)
-        files = [os.path.abspath(case.file) for case in cases[::step] if case.problem is None]
-        self.paths = [self.worker.folder, *self.worker.options.plugins, *files]
-        self._admit()
-        self._demand_workers()
-        self._split(self.recorder.open(cases, len(self.slots)))
-        self.client.subscribe_topic(self.topic, lambda event: self.messages.put(event[1]))
+        watch = SchedulerWatch(self.client, self.topic, self.messages.put)
         with interruptible() as interrupt:
             try:
+                self.client.subscribe_topic(self.topic, lambda event: self.messages.put(event[1]))
+                watch.start()
+                self.members.demand(self._first_look())
+                capacity = self.members.capacity
+                self.waiting.extend(batches_of(self.recorder.open(cases, capacity), capacity))
                 self._loop(interrupt)
+                self._beat()
             finally:
-                self.client.cancel([slot.future for slot in self.slots if slot.future is not None], force=True)
-                self.client.unsubscribe_topic(self.topic)
-        return self.recorder.close(interrupted=interrupt.is_set())
+                watch.end()
+                with suppress(Exception):
+                    within(_GRACE / 3, self._leave)
+        return self.recorder.close(interrupted=interrupt.is_set(), problem=self.problem)
 
-    def _split(self, cases: Sequence[PlannedCase]) -> None:
-        count = max(1, min(len(cases), _SHARDS * len(self.slots)))
-        parts = partition(cases, count, weight=lambda case: case.size, name=lambda case: case.id)
-        self.shards.extend(_Shard(deque(part)) for part in parts if part)
+    def _leave(self) -> None:
+        """Cancel what is still running, and close the connection."""
+        with suppress(Exception):
+            self.client.cancel([batch.future for batch in self.in_flight.values()], force=True)
+        self.client.close(timeout=_GRACE / 5)
 
     def _loop(self, interrupt: Any) -> None:
-        looked = manned = time.monotonic()
-        while not interrupt.is_set():
+        beaten = time.monotonic()
+        while not interrupt.is_set() and not self.problem:
             if self.recorder.enough:
-                self.shards.clear()
-            busy = [slot for slot in self.slots if slot.shard is not None]
-            if not self.shards and not busy:
+                self._stop()
+            if not self.waiting and not self.in_flight:
                 return
-            for slot in self.slots:
-                if slot.shard is None and self.shards:
-                    self._give(slot, self.shards.popleft())
+            self._submit()
             self._listen()
-            for slot in busy:
-                if slot.future is not None and slot.future.done():
-                    self._conclude(slot)
-            now = time.monotonic()
-            if now - looked >= _TICK:
-                looked = now
-                self._look()
-                manned = now if self.slots else manned
-                if not self.slots and now - manned >= _REPLACEMENT:
-                    self._give_up()
+            for batch in [each for each in self.in_flight.values() if each.future.done()]:
+                self._conclude(batch)
+            self._look_for_silence()
+            if time.monotonic() - beaten >= _TICK:
+                beaten = time.monotonic()
+                self._beat()
 
-    def _give(self, slot: _Slot, shard: _Shard) -> None:
-        slot.shard, slot.token, slot.running = shard, uuid.uuid4().hex, None
-        remote = [replace(case, file=os.path.abspath(case.file)) for case in shard.cases]
-        slot.future = self.client.submit(
-            run_shard,
-            self.topic,
-            slot.token,
-            slot.identity,
-            remote,
-            self.worker,
-            key=f"{self.topic}-{slot.token}",
-            workers=[slot.address],
-            resources=self.resource or None,
-            retries=0,
-            pure=False,
-        )
+    def _stop(self) -> None:
+        """Start no more batches: after too many failures only those that have begun are waited for."""
+        self.waiting.clear()
+        for batch in [each for each in self.in_flight.values() if not each.address]:
+            batch.future.cancel(force=True)
+            del self.in_flight[batch.token]
 
-    def _listen(self) -> None:
-        """Take in what workers tell; waits a little for the first message."""
-        try:
-            message = self.messages.get(timeout=0.1)
-            while True:
-                slot = next((each for each in self.slots if each.token == message["shard"]), None)
-                if slot is not None:
-                    self._take(slot, message)
-                message = self.messages.get_nowait()
-        except queue.Empty:
-            return
-
-    def _take(self, slot: _Slot, message: dict[str, Any]) -> None:
-        """One event of a shard that is still that worker's."""
-        assert slot.shard is not None
-        case = next((each for each in slot.shard.cases if each.id == message["case"]), None)
-        if case is None:
-            return
-        if "record" not in message:
-            slot.running, slot.since = case, time.monotonic()
-            self.recorder.emit(CaseStarted(case.id))
-            return
-        slot.shard.cases.remove(case)
-        slot.running = None
-        record = read_record(message["record"])
-        record.worker = slot.name
-        self.finished[slot.name] += 1
-        self.recorder.enter(case, record)
-
-    def _conclude(self, slot: _Slot) -> None:
-        """A shard has come to its end, good or bad."""
-        self._listen()  # events go before the result they belong to
-        if slot.future.status != "finished":
-            self._lose(slot, f"its shard ended as {slot.future.status}: {_reason(slot.future)}")
-            return
-        result = slot.future.result()
-        if "problem" in result:
-            kind = InputError if result["exit_code"] == InputError.exit_code else UnavailableError
-            raise kind(f"worker {slot.name}: {result['problem']}")
-        for plain in result["records"]:  # an event that was lost on the way
-            self._take(slot, {"case": plain["case"], "record": plain})
-        if slot.shard is not None and slot.shard.cases:
-            self._lose(slot, "it was started anew")
-            return
-        slot.shard = slot.future = None
-        slot.token = ""
-
-    def _look(self) -> None:
-        """Once a second: lost workers, new workers, a heartbeat."""
-        alive = self.client.scheduler_info()["workers"]
-        for slot in [each for each in self.slots if each.address not in alive]:
-            self._lose(slot, "the scheduler has no connection to it any more")
-        self._admit()
+    def _beat(self) -> None:
         now = time.monotonic()
         running = tuple(
-            (f"{slot.running.id} on {slot.name}", now - slot.since) for slot in self.slots if slot.running is not None
+            (f"{batch.running.id} on {self._name(batch)}", now - batch.since)
+            for batch in self.in_flight.values()
+            if batch.running is not None
         )
         self.recorder.emit(Heartbeat(running, self.recorder.tally.total, tuple(sorted(self.finished.items()))))
 
-    def _lose(self, slot: _Slot, reason: str) -> None:
-        """Take a slot away: what it was running is a crash, the rest of its shard goes back."""
-        self.slots.remove(slot)
-        shard, case = slot.shard, slot.running
-        if slot.future is not None:
-            self.client.cancel([slot.future], force=True)
-        if shard is None:
-            return
-        shard.attempts = 0 if case is not None else shard.attempts + 1
-        if case is None and shard.attempts >= _ATTEMPTS and shard.cases:
-            case = shard.cases[0]
-        if case is not None:
-            shard.cases.remove(case)
-        self.recorder.emit(WorkerLost(slot.name, reason, case.id if case else None, len(shard.cases)))
-        if case is not None:
-            said = f"worker {slot.name} of the fleet was lost in the middle of the case: {reason}"
-            self.recorder.add(case, {"status": "crash", "reason": said, "worker": slot.name})
-        if shard.cases:
-            self.shards.appendleft(shard)
+    def _submit(self) -> None:
+        """Give Dask as many batches as keep the workers busy: few, so that a late or a lost worker matters little."""
+        while self.waiting and len(self.in_flight) < _AHEAD * self.members.capacity:
+            batch = self.waiting.popleft()
+            token = uuid.uuid4().hex
+            allowed = frozenset(self.members.usable) if self.members.refused else frozenset()
+            future = self.client.submit(
+                run_batch,
+                request_for(batch.cases, self.worker, self.topic, token),
+                key=f"{self.topic}-{token}",
+                workers=sorted(allowed) or None,
+                resources=self.resource or None,
+                retries=0,
+                pure=False,
+            )
+            batch.submitted(token, future, allowed)
+            self.in_flight[token] = batch
 
-    def _admit(self) -> None:
-        """Make slots of workers that have the resource and are not known yet."""
-        workers = self.client.scheduler_info()["workers"]
-        known = {slot.address for slot in self.slots} | self.refused.keys()
-        new = [address for address, each in workers.items() if address not in known and self._room(each)]
-        if not new:
+    def _listen(self) -> None:
+        """Take in what has arrived; wait a little for the first message."""
+        with suppress(queue.Empty):
+            message = self.messages.get(timeout=0.1)
+            while True:
+                if isinstance(message, Exception):
+                    self.unreachable = f": {message}"
+                elif "token" in message:
+                    self._take(message)
+                else:
+                    self._look(message)
+                message = self.messages.get_nowait()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        """One event of a task; nothing where its batch has been given to another task since."""
+        batch = self.in_flight.get(message["token"])
+        if batch is None:
             return
-        answers = self.client.run(introduce, self.paths, workers=new, on_error="return")
-        for address, answer in answers.items():
-            name = str(workers[address].get("name", address))  # an address where nobody gave it a name
-            if isinstance(answer, BaseException):
-                self.refused[address] = f"worker {name} can't load mluops: {answer}"
-            elif answer["version"] != __version__:
-                self.refused[address] = f"worker {name} has mluops {answer['version']}, here is {__version__}"
-            elif answer["missing"]:
-                missing = answer["missing"][0]
-                self.refused[address] = f"worker {name} doesn't see {missing}: expected a path that all share"
+        batch.heard = time.monotonic()
+        if "begun" in message:
+            if batch.address:  # Dask runs it again, which it does when a worker leaves in good order
+                self._lose(batch, "it left the cluster")
             else:
-                self.slots += [_Slot(address, answer["id"], name) for _ in range(self._room(workers[address]))]
+                batch.address = message["begun"]
+        elif "refused" in message:
+            self._refuse(batch, message["refused"])
+        elif "problem" in message:
+            kind = InputError if message["exit_code"] == InputError.exit_code else UnavailableError
+            if not self.finished:
+                raise kind(f"worker {self._name(batch)}: {message['problem']}")
+            self._refuse(batch, message["problem"])
+        elif "end" in message:
+            if batch.cases:
+                self._lose(batch, "its task ended early")
+            else:
+                del self.in_flight[batch.token]
+        for name, record in message.get("cases", ()):
+            if case := batch.case(name):
+                self._take_case(batch, case, record)
 
-    def _room(self, worker: dict[str, Any]) -> int:
-        """How many cases a worker can take at once."""
-        rooms = [int(worker.get("nthreads", 1))]
-        rooms += [int(worker.get("resources", {}).get(name, 0) // amount) for name, amount in self.resource.items()]
-        return min(rooms)
-
-    def _demand_workers(self) -> None:
-        """Nothing to run on is an error at once, not a wait; so is a worker that was asked for and can't work."""
-        if self.refused:
-            raise UnavailableError(next(iter(self.refused.values())))
-        if self.slots:
+    def _take_case(self, batch: Batch, case: PlannedCase, record: str | None) -> None:
+        if record is None:
+            batch.begin(case)
+            self.recorder.emit(CaseStarted(case.id))
             return
-        workers = self.client.scheduler_info()["workers"]
-        if not workers:
-            raise UnavailableError("no worker is connected to the scheduler")
-        have = "; ".join(sorted({_listed(each.get("resources", {})) for each in workers.values()}))
-        wanted = _listed(self.resource)
-        raise InputError(f"--resource {wanted}: no worker has it; the {len(workers)} workers have {have}")
+        batch.cases.remove(case)
+        batch.running = None
+        made = read_record(json.loads(record))
+        made.worker = self._name(batch)
+        self.finished[made.worker] += 1
+        self.recorder.enter(case, made)
 
-    def _give_up(self) -> None:
-        """No worker is left, and none has come: what is still to do ends here, told case by case."""
-        why = next(iter(self.refused.values()), "")
-        reason = f"no worker of the fleet is left and none came within {_REPLACEMENT:g} s{': ' if why else ''}{why}"
-        while self.shards:
-            for case in self.shards.popleft().cases:
-                self.recorder.add(case, {"status": "error", "blame": "tool", "reason": reason})
+    def _conclude(self, batch: Batch) -> None:
+        """A task is over for Dask. Its events have been sent before that, but may have to be read still."""
+        self._listen()
+        if batch.token not in self.in_flight:
+            return
+        if batch.future.status != "error":
+            if batch.future.status != "finished":
+                self.problem = "the connection to the scheduler is lost"
+            else:
+                self._lose(batch, "its task ended without a word")
+            return
+        error = batch.future.exception(timeout=_CONNECT)
+        if type(error).__name__ == "KilledWorker":
+            reason = "the scheduler has no connection to it any more"
+            if batch.address:
+                self._lose(batch, reason)
+            else:  # it waited on that worker for its turn
+                name = self.members.name(error.last_worker.address)
+                self.recorder.emit(WorkerLost(name, reason, None, len(batch.cases)))
+                self.waiting.appendleft(self.in_flight.pop(batch.token))
+            return
+        said = f"{type(error).__name__}: {error}"
+        if batch.address:
+            self._lose(batch, f"its task ended with {said}")
+            return
+        addresses = within(_CONNECT, self.client.run_on_scheduler, erred_on, batch.future.key)
+        if addresses:
+            batch.address = addresses[0]
+            self._refuse(batch, f"can't load mluops: {said}")
+        else:
+            self.problem = f"the scheduler can't start a task: {said}"
 
+    def _lose(self, batch: Batch, reason: str, status: str = "crash") -> None:
+        """A task is lost: the case that it was running gets this status, its other cases wait again."""
+        del self.in_flight[batch.token]
+        with suppress(Exception):
+            batch.future.cancel(force=True)
+        name, case = self._name(batch), batch.running
+        batch.attempts = 0 if case is not None else batch.attempts + 1
+        if case is None and batch.attempts >= _ATTEMPTS and batch.cases:
+            case = batch.cases[0]
+        if case is not None:
+            batch.cases.remove(case)
+        self.recorder.emit(WorkerLost(name, reason, case.id if case else None, len(batch.cases)))
+        if case is not None:
+            said = f"worker {name} of the fleet was lost in the middle of the case: {reason}"
+            self.recorder.add(case, {"status": status, "reason": said, "worker": name})
+        if batch.cases:
+            self.waiting.appendleft(batch)
 
-def _listed(resources: dict[str, float]) -> str:
-    return ", ".join(f"{name}={amount:g}" for name, amount in resources.items()) or "none"
+    def _refuse(self, batch: Batch, reason: str) -> None:
+        """Never use a worker again, which has not begun a case of the batch; an error where the run has just begun."""
+        said = f"worker {self._name(batch)} {reason}"
+        if not self.finished:
+            raise UnavailableError(said)
+        self.members.refuse(batch.address, said)
+        del self.in_flight[batch.token]
+        self.recorder.emit(WorkerLost(self._name(batch), reason, None, len(batch.cases)))
+        self.waiting.appendleft(batch)
 
+    def _name(self, batch: Batch) -> str:
+        return self.members.name(batch.address)
 
-def _reason(future: Any) -> str:
-    """What an unfinished future tells of its end."""
-    error = future.exception() if future.status == "error" else None
-    return f"{type(error).__name__}: {error}" if error is not None else "no reason given"
+    def _first_look(self) -> Workers:
+        """The scheduler's workers at the start; UnavailableError where it doesn't answer."""
+        try:
+            found = self.messages.get(timeout=_CONNECT)
+        except queue.Empty:
+            found = TimeoutError(f"no answer within {_CONNECT:g} s")
+        if isinstance(found, Exception):
+            raise UnavailableError(f"the Dask scheduler doesn't answer: {found}")
+        self._look(found)
+        workers: Workers = found
+        return workers
+
+    def _look(self, workers: Workers) -> None:
+        """Once a second: which workers there are. Tasks that none of them may run wait again."""
+        self.answered = time.monotonic()
+        self.members.update(workers)
+        self.problem = self.problem or self.members.gone()
+        for batch in list(self.in_flight.values()):
+            if batch.allowed and not batch.address and batch.allowed.isdisjoint(workers):
+                del self.in_flight[batch.token]
+                batch.future.cancel(force=True)
+                self.waiting.appendleft(batch)
+
+    def _look_for_silence(self) -> None:
+        """Give up what doesn't answer: a host that hangs keeps its connections, so Dask waits for it for minutes."""
+        now = time.monotonic()
+        if now - self.answered > _UNREACHABLE:
+            self.problem = f"the scheduler doesn't answer{self.unreachable}"
+        begun = [batch for batch in self.in_flight.values() if batch.address]
+        late = [batch for batch in begun if now > self._deadline(batch)]
+        silent = set(self.members.silent()) - {batch.address for batch in begun} | {batch.address for batch in late}
+        for batch in late:
+            self._lose(batch, "it doesn't answer any more", "timeout")
+        for address in silent:
+            self.members.refuse(address, f"worker {self.members.name(address)} doesn't answer any more")
+            with suppress(Exception):
+                within(_CONNECT, self.client.run_on_scheduler, remove_worker, address)
+
+    def _deadline(self, batch: Batch) -> float:
+        """When the next event of a task must have come: its worker enforces the timeout by itself, if it can."""
+        if batch.running is not None:
+            return batch.since + self.settings.options.timeout + _GRACE
+        return batch.heard + max(_LOADING, self.settings.options.timeout) + _GRACE

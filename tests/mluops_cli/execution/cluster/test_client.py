@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +17,7 @@ import pytest
 from mluops_cli.execution.cluster import client as fleet
 from mluops_cli.execution.cluster.client import parse_resource
 from schemas.errors import InputError
+from tests.mluops_cli.execution.cluster.conftest import Dask
 from tests.mluops_cli.execution.conftest import PLUGIN, SUITE, TEN, TEN_WORDS, wait_until, write_psamask, write_ten
 
 RIGHT = f"python:{PLUGIN}:right"
@@ -43,52 +42,6 @@ def local() -> Iterator[str]:
         n_workers=2, threads_per_worker=1, resources={"MLU": 1}, dashboard_address=None, scheduler_port=0
     ) as running:
         yield running.scheduler_address
-
-
-class Dask:
-    """A scheduler and workers as processes of their own; a worker without nanny is one process."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.file = folder / "scheduler.json"
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
-
-    def start(self, workers: dict[str, str]) -> None:
-        """workers: name -> the resource it has one of."""
-        self._start("scheduler", "scheduler", "--scheduler-file", str(self.file), "--port", "0", "--no-dashboard")
-        wait_until(self.file.exists, 60)
-        self.address = str(json.loads(self.file.read_text())["address"])
-        for name, resource in workers.items():
-            options = ("--nthreads", "1", "--no-nanny", "--resources", f"{resource}=1", "--no-dashboard")
-            local = ("--local-directory", str(self.folder / name))
-            self._start(name, "worker", self.address, "--name", name, *options, *local)
-        from distributed import Client
-
-        with Client(self.address, set_as_default=False, timeout=30) as client:
-            client.wait_for_workers(len(workers), timeout=60)
-
-    def _start(self, name: str, what: str, *options: str) -> None:
-        command = [sys.executable, "-m", f"distributed.cli.dask_{what}", *options]
-        with (self.folder / f"{name}.log").open("wb") as log:
-            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
-
-    def close(self) -> None:
-        for process in self.processes.values():
-            process.kill()
-            process.wait()
-
-
-@pytest.fixture(scope="module")
-def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
-    """Workers for the tests below: two with an MLU, and one each with a resource of its own."""
-    pytest.importorskip("distributed", reason="needs Dask: pip install 'mluops[cluster]'")
-    running = Dask(tmp_path_factory.mktemp("dask"))
-    try:
-        running.start({"steady": "MLU", "doomed": "MLU", "last": "LAST", "polite": "POLITE"})
-        yield running
-    finally:
-        running.close()
-        shutil.rmtree(running.folder, ignore_errors=True)
 
 
 def read(path: Path) -> str:
@@ -143,12 +96,13 @@ def test_a_relative_implementation_is_found_from_here(
 
 @cluster
 def test_a_worker_that_is_killed(dask: Dask, tmp_path: Path, run: Any) -> None:
+    dask.workers("steady", "doomed")
     for number in range(24):
         write_psamask(tmp_path / "cases", f"case{number}", seed=number)
 
     def kill() -> None:
         wait_until(lambda: '"worker": "doomed"' in read(tmp_path / "out" / "results.jsonl"))
-        dask.processes["doomed"].kill()
+        dask.kill("doomed")
 
     thread = threading.Thread(target=kill)
     thread.start()
@@ -168,51 +122,19 @@ def test_a_worker_that_is_killed(dask: Dask, tmp_path: Path, run: Any) -> None:
 
 
 @cluster
-def test_the_last_worker_is_killed_and_none_comes(
-    dask: Dask, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fleet, "_REPLACEMENT", 1.0)
-    for number in range(12):
-        write_psamask(tmp_path / "cases", f"case{number}", seed=number)
-    (tmp_path / "impl.py").write_text(
-        "import pathlib, time\n"
-        "def f(op, inputs, outputs, params):\n"
-        "    pathlib.Path(__file__).with_name('begun').touch()\n"
-        "    time.sleep(600)\n"
-    )
-
-    def kill() -> None:
-        wait_until((tmp_path / "begun").exists)
-        time.sleep(1.0)
-        dask.processes["last"].kill()
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    impl = f"python:{tmp_path / 'impl.py'}:f"
-    ran = run(tmp_path / "cases", "--impl", impl, "--scheduler", dask.address, "--resource", "LAST=1")
-    thread.join()
-    assert ran.code == 3
-    assert len(ran.records) == 12
-    words = list(ran.statuses.values())
-    assert words.count("crash") == 1
-    assert words.count("error") == 11
-    errors = [record for record in ran.records.values() if record["status"] == "error"]
-    assert all("no worker of the fleet is left and none came" in record["reason"] for record in errors)
-
-
-@cluster
 def test_ctrl_c_on_a_fleet(dask: Dask, tmp_path: Path) -> None:
+    dask.workers("polite")
     for number in range(60):
         write_psamask(tmp_path / "cases", f"case{number}", seed=number)
     out = tmp_path / "out"
     command = [sys.executable, "-m", "mluops_cli", "run", str(tmp_path / "cases"), "--impl", SLOW, "--out", str(out)]
     with (tmp_path / "said").open("wb") as said:
-        fleet_options = ("--scheduler", dask.address, "--resource", "POLITE=1")
+        fleet_options = ("--scheduler", dask.address, "--resource", "MLU=1")
         process = subprocess.Popen([*command, *fleet_options], stdout=said, stderr=said)
     try:
         wait_until(lambda: read(out / "results.jsonl"))
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
+        assert process.wait(60) == 130
     finally:
         process.kill()
         process.wait()
