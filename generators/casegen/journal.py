@@ -35,7 +35,7 @@ def append(folder: Path, case: str, entry: dict[str, Any]) -> None:
     # The line break before it keeps the line apart from one that a full disk cut off.
     line = f"\n{json.dumps([case, entry], allow_nan=False)}\n".encode()
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return
     except OSError as error:

@@ -37,10 +37,13 @@ def read_manifest(folder: Path) -> Entries:
     ForeignManifest where the file is not one of ours, InputError naming the first entry that can't be one.
     """
     entries = read_stored(folder)
-    for case, entry in read_journaled(folder).items():
-        files = (file for _, file in case_files(folder, [case]))
-        entries[case] = {"files": [file.relative_to(folder).as_posix() for file in files]} | entry
-    return entries
+    journaled = read_journaled(folder)
+    incomplete = {case: entry for case, entry in journaled.items() if "files" not in entry}
+    for entry in incomplete.values():
+        entry["files"] = []
+    for case, file in case_files(folder, incomplete):
+        incomplete[case]["files"].append(file.relative_to(folder).as_posix())
+    return entries | journaled
 
 
 def read_journaled(folder: Path) -> Entries:

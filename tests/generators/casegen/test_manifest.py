@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xxhash
 
+from generators.casegen import journal
 from generators.casegen.manifest import ForeignManifest, hash_mismatches, read_manifest, write_manifest
 from schemas.casefiles.reading import read_case
 from schemas.errors import InputError
@@ -39,6 +41,32 @@ def test_the_bytes_do_not_depend_on_the_order_of_entries(tmp_path: Path) -> None
     write_manifest(tmp_path, {key: dict(reversed(entries[key].items())) for key in reversed(entries)})
     assert (tmp_path / "manifest.json").read_bytes() == first
     assert json.loads(first)["cases"]["op/s/b"]["bytes"] == 2
+
+
+def test_f12_the_entries_of_many_cases_at_work_are_read_in_one_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is listed once, not once per case."""
+    listed = 0
+    look = Path.iterdir
+
+    def counted(self: Path) -> Iterator[Path]:
+        nonlocal listed
+        listed += 1
+        return look(self)
+
+    folder = tmp_path / "op/s"
+    folder.mkdir(parents=True)
+    journal.begin(tmp_path)
+    for number in range(50):
+        (folder / f"c{number}.pb").write_bytes(b"")
+        journal.append(tmp_path, f"op/s/c{number}", {"expect": ["SUCCESS"]})
+    journal.append(tmp_path, "op/s/c1", {"files": ["op/s/c1.pb"]})
+    monkeypatch.setattr(Path, "iterdir", counted)
+    entries = read_manifest(tmp_path)
+    assert entries["op/s/c49"] == {"files": ["op/s/c49.pb"], "expect": ["SUCCESS"]}
+    assert entries["op/s/c1"] == {"files": ["op/s/c1.pb"]}
+    assert (len(entries), listed) == (50, 1)
 
 
 def test_a_folder_without_a_manifest_has_no_entries(tmp_path: Path) -> None:
