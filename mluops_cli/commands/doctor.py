@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import rich_click as click
 
-from mluops_cli.commands.terminal_tables import format_bytes, table_lines
+from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.machine import cores
 from mluops_cli.core.statuses import OUR_FAILURE
+from mluops_cli.core.units import format_bytes
 from schemas.version import __version__
 
 _EXTRAS: Final = {

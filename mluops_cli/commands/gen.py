@@ -24,10 +24,11 @@ from mluops_cli.commands.options import (
     number_of,
     plugin_option,
 )
-from mluops_cli.commands.terminal_tables import format_bytes, table_lines
+from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.filters import parse_keywords
 from mluops_cli.core.machine import cores
 from mluops_cli.core.statuses import NOTHING_SELECTED, WRONG_INPUT
+from mluops_cli.core.units import format_bytes
 from mluops_cli.implementations.plugins import load_plugins
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from pathlib import Path
 import rich_click as click
 
 from mluops_cli.commands.options import plugin_option
-from mluops_cli.commands.terminal_tables import format_bytes, table_lines
+from mluops_cli.commands.terminal_tables import table_lines
+from mluops_cli.core.units import format_bytes
 
 
 @click.command(epilog="Example: mluops list psamask_forward psamask_backward")

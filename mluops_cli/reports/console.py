@@ -41,6 +41,7 @@ class ConsoleReport:
         self.console = console
         self.rows: list[Record] = []
         self.failures: list[Record] = []
+        self.unexpected: list[Record] = []
         self.mismeasured: list[tuple[str, str]] = []
         self.suites: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.worst: dict[tuple[str, str], Judged] = {}
@@ -103,6 +104,8 @@ class ConsoleReport:
             self.rows.append(record)
         if record.status in FAILING:
             self.failures.append(record)
+        elif record.counted.unexpected:
+            self.unexpected.append(record)
         elif record.perf and "problem" in record.perf:
             self.mismeasured.append((record.case, record.perf["problem"]))
         self.peaks |= dict.fromkeys(describe_peaks([record]))
@@ -135,6 +138,8 @@ class ConsoleReport:
             _say(self.console, f"efficiencies are fractions of these peaks: {peaks}")
         for record in self.failures:
             self._describe_failure(record)
+        for record in self.unexpected:
+            _say(self.console, f"{record.case}: {record.reason}", "yellow")
         for case, problem in self.mismeasured:
             _say(self.console, f"{case}: {problem}", "yellow")
         counts = ", ".join(f"{number} {status}" for status, number in sorted(run.tally.counts.items()))
@@ -145,6 +150,9 @@ class ConsoleReport:
             _say(self.console, f"{counted(run.not_run, 'case was', 'cases were')} not run", "yellow")
         if run.problem:
             _say(self.console, f"{run.problem}; --resume runs the rest", "red")
+        if run.tally.unexpected:
+            answers = counted(run.tally.unexpected, "unexpected answer")
+            _say(self.console, f"{answers} where no design demands a status: --strict fails on them", "yellow")
         if run.interrupted:
             _say(self.console, "interrupted: the results so far are complete, --resume goes on from here", "yellow")
         elif not run.tally.validated and not self.failures:

@@ -19,7 +19,7 @@ _NAMED: Final = ("case", "op", "suite", "impl", "status", "reason")
 _MEASURED: Final = ("name", "value", "threshold", "margin", "source")
 _FIGURES: Final = (
     "operator_status", "latency_us", "interface_us", "io_efficiency", "compute_efficiency", "workspace_bytes",
-    "repeats", "bit_identical", "seconds", "place", "file", "repro", "worker", "device",
+    "repeats", "bit_identical", "seconds", "place", "file", "repro", "worker", "device", "beyond_design",
 )  # fmt: skip
 _PERF: Final = ("bottleneck", "runs", "cache", "relative_error", "relative_latency", "peaks", "problem")
 _TIMED: Final = ("latency_low_us", "latency_high_us", *(f"perf_{name}" for name in _PERF))

@@ -37,7 +37,7 @@ _TIMED: Final = 500  # rows of the performance table; the CSV file has all
 def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
     """The report of a run; latencies are compared with those of an earlier run, base."""
     script = _template_text("report.js")
-    shown = sorted((r for r in run.records if r.status in _SHOWN), key=lambda r: (STATUSES.index(r.status), r.case))
+    shown = sorted(filter(_has_section, run.records), key=lambda r: (STATUSES.index(r.status), r.case))
     told = shown[:SECTIONS]
     sections = {record.case: number for number, record in enumerate(told, 1)}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -62,6 +62,11 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
         digest=digest,
         data=_json(_data(run, sections)),
     )  # fmt: skip
+
+
+def _has_section(record: Record) -> bool:
+    """Whether the case failed, or passed in a way that a person should look at."""
+    return record.status in _SHOWN or (record.beyond_design and record.counted.unexpected)
 
 
 @cache
@@ -205,6 +210,7 @@ def section_facts(record: Record) -> list[tuple[str, str]]:
     facts = [
         ("case file", record.file), ("spec", record.place), ("tensors", tensors), ("expected status", expected),
         ("operator status", record.operator_status or ""),
+        ("beyond the design", "no design demands the expected status" if record.beyond_design else ""),
         ("repeats", str(record.repeats) if record.repeats > 1 else ""),
         ("bit-identical repeats", "" if record.bit_identical is None else ("yes" if record.bit_identical else "no")),
         ("latency", "" if record.latency_us is None else format_microseconds(record.latency_us)),

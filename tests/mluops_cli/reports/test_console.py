@@ -25,7 +25,9 @@ def record(number: int, status: Status = "pass", **more: Any) -> Record:
 def shown(records: list[Record], *, not_run: int = 0, width: int = 60) -> str:
     out = io.StringIO()
     report = ConsoleReport(Console(file=out, width=width, force_terminal=False))
-    tally = Tally(Counter(each.status for each in records))
+    tally = Tally()
+    for each in records:
+        tally.add(each.counted)
     report(RunStarted(CaseOptions("x"), len(records), 1, Path("out")))
     for each in records:
         report(CaseFinished(each))
@@ -97,6 +99,15 @@ def test_d3_what_an_implementation_printed_last_stands_under_its_failure() -> No
     short = shown([record(1, "fail", printed="only this"), record(2, printed="of a pass")])
     assert "  printed:\n    only this\n" in short
     assert "of a pass" not in short
+
+
+def test_c3_unexpected_answers_beyond_the_design_are_told() -> None:
+    answered = record(1, operator_status="SUCCESS", expected_status=["BAD_PARAM"], beyond_design=True)
+    answered.reason = "answered SUCCESS, not BAD_PARAM: no design demands that"
+    text = shown([answered, record(2, operator_status="SUCCESS")])
+    assert f"op/general/case00001: {answered.reason}\n" in text
+    assert "1 unexpected answer where no design demands a status: --strict fails on them\n" in text
+    assert "unexpected" not in shown([record(2)])
 
 
 @pytest.mark.parametrize(("number", "words"), [(1, "1 case in 1.5 s"), (2, "2 cases in 1.5 s")])

@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from mluops_cli.core.escaping import visible
 from mluops_cli.reports import csv as table
 from mluops_cli.reports.csv import csv_text
+from mluops_cli.reports.html.page import html_text
 from mluops_cli.reports.markdown.document import TEMPLATES, code, markdown_text, plain, step_summary
 from mluops_cli.reports.markdown.test_report import operator_reports
 from mluops_cli.reports.markdown.translations import ZH, translator
@@ -46,7 +47,7 @@ def test_csv_of_hostile_texts_keeps_its_rows(tmp_path: Path) -> None:
     text.encode()
     rows = list(csv.reader(io.StringIO(text)))
     assert len(rows) == len(hostile_records()) + 1
-    assert {len(row) for row in rows} == {35}
+    assert {len(row) for row in rows} == {36}
     assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row)
 
 
@@ -194,6 +195,24 @@ def test_chinese(tmp_path: Path) -> None:
     assert not [line for line in english if re.search("[a-z]{4}", line) and "tiled" not in line]
     with pytest.raises(InputError, match="unknown language 'fr'"):
         translator("fr")
+
+
+def test_c3_unexpected_answers_beyond_the_design_are_told(tmp_path: Path) -> None:
+    reason = "answered SUCCESS, not BAD_PARAM: no design demands that"
+    beyond = record("op/invalid/a", expected_status=["BAD_PARAM"], beyond_design=True, reason=reason)
+    as_expected = beyond | {"case": "op/invalid/b", "operator_status": "BAD_PARAM", "reason": ""}
+    run = run_of(tmp_path, [beyond, as_expected, record("op/general/c")])
+    for text in (markdown_text(run), step_summary(run, 10_000)):
+        assert "**Passed.** Passed on `tiled`: 3 of 3. Unexpected answers beyond the design: 1. Nothing failed." in text
+    assert "意外返回" in markdown_text(run, "zh")
+    assert "| `invalid/a` | BAD_PARAM | SUCCESS | pass (beyond the design) |" in markdown_text(run)
+    (section,) = re.findall(r"<article.*?</article>", html_text(run), re.DOTALL)
+    assert reason in section
+    assert "no design demands the expected status" in section
+    assert "1 unexpected answer beyond the design" in html_text(run)
+    rows = [*csv.DictReader(io.StringIO(csv_text(run)))]
+    assert [row["beyond_design"] for row in rows] == ["True", "True", "False"]
+    assert run_of(tmp_path / "strict", [beyond], strict=True).verdict == "fail"
 
 
 def test_a15_the_hardware_is_the_device_that_ran_not_the_processor(tmp_path: Path) -> None:
