@@ -39,11 +39,11 @@ def _touch(array: NDArray[Any]) -> float:
 def _floats(folder: Path, elements: int) -> list[Row]:
     array = np.random.default_rng(0).random(elements, np.float32)
     raw, node = folder / "raw.bin", _node(elements, FLOAT)
-    cases = {"inline": (folder / "inline.pb", INLINE), "in a side file": (folder / "side.pb", SIDE)}
+    cases = {"inline": (folder / "inline.pb", INLINE), "external data": (folder / "side.pb", SIDE)}
 
     def write(path: Path, limit: int) -> Callable[[], None]:
         def run() -> None:
-            for old in (path, path.with_name(f"{path.stem}.in0.bin")):
+            for old in path.parent.glob(f"{path.stem}.*"):
                 old.unlink(missing_ok=True)
             write_case(path, node, [array], [], inline_limit=limit)
 

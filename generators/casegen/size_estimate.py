@@ -19,7 +19,7 @@ from schemas.protos import messages as proto
 from schemas.prototext import writer as text
 from schemas.status import SUCCESS
 from schemas.tensor_descriptor import span
-from schemas.wire import value_fields as values
+from schemas.wire import payloads
 
 _SAMPLE: Final = 4096  # elements whose entries are measured
 _FRAME: Final = 64  # bytes of tags, lengths and padding around a tensor's values, at most about
@@ -44,7 +44,7 @@ def planned_size(case: Case, options: WriteOptions) -> int:
     external = {
         plan.name
         for plan in stored
-        if tensor_bytes(plan) > options.inline_limit or not values.inlinable(DTYPES[plan.dtype])
+        if tensor_bytes(plan) > options.inline_limit or not payloads.inlinable(DTYPES[plan.dtype])
     }
     total += sum(tensor_bytes(plan) for plan in stored if plan.name in external)
     for suffix in options.suffixes:
@@ -98,7 +98,7 @@ def _unfavourable(dtype: str) -> Array:
 
 def _entry_bytes(sample: Array, dtype: str, suffix: str) -> float:
     """Bytes per element in a file, the mean over a sample."""
-    encoded = values.encode(np.ascontiguousarray(sample).reshape(-1), DTYPES[dtype])
+    encoded = payloads.encode(np.ascontiguousarray(sample).reshape(-1), DTYPES[dtype])
     if suffix == ".pb":
         return encoded.size / sample.size
     return sum(map(len, text.lines(encoded, "  "))) / sample.size

@@ -18,7 +18,7 @@ from generators.contracts.binding import EXTERNAL
 from mluops_cli.core.filters import parse_keywords, parse_shard, shard
 from mluops_cli.core.record import RESULTS
 from schemas.casefiles.enum_numbering import CURRENT
-from schemas.casefiles.external_data import side_file
+from schemas.casefiles.external_data import find_external
 from schemas.casefiles.reading import SUFFIXES, read_case
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, MluopsError
@@ -194,7 +194,7 @@ def _external(records: Iterable[TensorRecord]) -> Iterator[str]:
     for record in records:
         if name := record.header.path:
             with suppress(MluopsError, OSError):
-                yield os.path.abspath(side_file(record.folder, name, record.place).path)
+                yield os.path.abspath(find_external(record.folder, name, record.place).path)
 
 
 def _file_size(path: Path) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 from generators.contracts.model import LARGE
 from generators.contracts.operator import Operator
 from mluops_cli.lint.finding import ERROR, NOTE, WARNING, Finding
-from schemas.casefiles.external_data import leads_outside
+from schemas.casefiles.external_data import check_inside
 from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, UnavailableError
@@ -36,10 +36,10 @@ def check_values(case: CaseFile, operator: Operator | None) -> Iterator[Finding]
         if not record.has_values:
             continue
         try:
-            if record.source == "path" and leads_outside(record.folder, record.header.path, record.place):
-                raise InputError(f"path {record.header.path!r} leads outside the case file's folder")
+            if record.source == "path":
+                check_inside(record.folder, record.header.path, record.place)
         except InputError as error:
-            yield Finding(ERROR, "path", place, error.message, "move the side file beside the case file")
+            yield Finding(ERROR, "path", place, error.message, "move the external data beside the case file")
             continue
         try:
             count = record.value_count()

@@ -19,7 +19,7 @@ from mluops_cli.core.events import CaseFinished, Event, Loaded, RunStarted
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING
 from mluops_cli.results.jsonl import read_results
-from schemas.casefiles.external_data import side_file
+from schemas.casefiles.external_data import find_external
 from schemas.casefiles.reading import SUFFIXES, read_case
 from schemas.errors import MluopsError
 
@@ -158,7 +158,7 @@ def _side_files(case: Path) -> dict[Path, str] | None:
         with read_case(case) as file:
             for record in (*file.inputs, *file.outputs):
                 if name := record.header.path:
-                    found = side_file(record.folder, name, record.place).path
+                    found = find_external(record.folder, name, record.place).path
                     sides[found] = str(Path(name).with_name(found.name))
             return sides if sides or file.meta is None else None
     except (MluopsError, OSError):  # kept as it is

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from schemas.casefiles.external_data import side_file
+from schemas.casefiles.external_data import find_external
 from schemas.dtypes import BY_ENUM
 from schemas.errors import InputError
 from schemas.protos import messages as proto
@@ -190,7 +190,7 @@ def _holds(record: TensorRecord) -> bool:
     try:
         if record.source == "path":
             wanted = math.ceil(record.span * record.dtype.width)
-            return side_file(record.folder, record.header.path, record.place).size(wanted) == wanted
+            return find_external(record.folder, record.header.path, record.place).size(wanted) == wanted
         part, per_element = values.part_dtype(record.dtype)
         assert record.bulk is not None
         if record.bulk.count() != record.span * per_element:

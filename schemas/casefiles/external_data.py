@@ -1,4 +1,7 @@
-"""Side files: raw memory images that a tensor's path names, beside or below the case file; a .zst twin may stand in."""
+"""External data: raw memory images that a tensor's path names, below the case file's folder.
+
+Where the named file is missing, its compressed sibling NAME.zst is read.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +9,43 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schemas.errors import InputError, SourceLocation, UnavailableError
+from schemas.path_names import check_relative_path
 
-TWIN: Final = ".zst"
+COMPRESSED: Final = ".zst"
 _BLOCK: Final = 1 << 22  # bytes read at once
+_LONGEST: Final = 255 - len(COMPRESSED)  # bytes of a file's name
+_ROLES: Final = {"input": "in", "output": "out"}
 
 Bytes = NDArray[np.uint8]
 
 
+def external_name(stem: str, role: str, index: int, digest: str) -> str:
+    """The name of the file for a tensor's values: STEM.in0.DIGEST.bin.
+
+    digest is taken from the content, so a file of that name never holds other values: a case that is written again
+    leaves the files that the old case needs as they are. A stem that makes the name too long is cut.
+    """
+    end = f".{_ROLES[role]}{index}.{digest}.bin"
+    return os.fsdecode(os.fsencode(stem)[: _LONGEST - len(end)]) + end
+
+
 @dataclass(frozen=True, slots=True)
-class SideFile:
-    """A side file that exists: its path, and whether that is the compressed twin of the one that was named."""
+class ExternalFile:
+    """A file of external data that exists: its path, and whether it is the compressed sibling of the named file."""
 
     path: Path
-    packed: bool
+    compressed: bool
 
     def size(self, enough: int) -> int:
-        """Bytes of the image; those of a twin are counted, until they are more than enough."""
-        if not self.packed:
+        """Bytes of the image; those of a compressed file are counted until they are more than enough."""
+        if not self.compressed:
             return self.path.stat().st_size
         total = 0
         for block in self.blocks():
@@ -38,28 +54,37 @@ class SideFile:
                 break
         return total
 
+    def check_size(self, expected: int) -> None:
+        """InputError where the file can't be an image of so many bytes; a compressed file is not decompressed."""
+        size = self.path.stat().st_size
+        if self.compressed:
+            if size > expected + expected // 64 + _BLOCK:
+                raise InputError(f"external data {self.path} has {size} bytes, too many for {expected} bytes of values")
+        elif size != expected:
+            raise InputError(f"external data {self.path} has {size} bytes, expected {expected}")
+
     def image(self, size: int) -> Bytes:
-        """The image, which is known to have so many bytes: mapped, or unpacked into memory; read-only."""
-        if not self.packed:
+        """The image of a known size in bytes: mapped, or decompressed into memory; read-only."""
+        if not self.compressed:
             mapped: Bytes = np.memmap(self.path, np.uint8, "r").view(np.ndarray) if size else np.empty(0, np.uint8)
             return mapped
         if size > _memory():
-            raise UnavailableError(f"{self.path}: {size} bytes when unpacked, more than this machine's memory")
+            raise UnavailableError(f"{self.path}: {size} bytes when decompressed, more than this machine's memory")
         image = np.empty(size, np.uint8)
         at = 0
         for block in self.blocks():
             if at + block.size > size:
-                raise InputError(f"side file {self.path} unpacks to more than the {size} bytes that it tells")
+                raise InputError(f"external data {self.path} decompresses to more than {size} bytes")
             image[at : at + block.size] = block
             at += block.size
         if at < size:
-            raise InputError(f"side file {self.path} unpacks to {at} bytes, expected {size}")
+            raise InputError(f"external data {self.path} decompresses to {at} bytes, expected {size}")
         image.flags.writeable = False
         return image
 
     def blocks(self) -> Iterator[Bytes]:
-        """The image piece by piece, whole multiples of 64 bytes but for the last, in constant memory."""
-        with _unpacking(self.path) if self.packed else self.path.open("rb", buffering=0) as file:
+        """The image piece by piece, whole multiples of 64 bytes except for the last, in constant memory."""
+        with _decompressed(self.path) if self.compressed else self.path.open("rb", buffering=0) as file:
             while True:
                 block = _read(file, self.path)
                 if block.size:
@@ -77,40 +102,44 @@ def _read(file: BinaryIO, path: Path) -> Bytes:
         try:
             got = file.readinto(view[filled:])  # type: ignore[attr-defined]  # both kinds of file have it
         except OSError as error:
-            raise InputError(f"side file {path} can't be read: {error.strerror or error}") from None
+            raise InputError(f"external data {path} can't be read: {error.strerror or error}") from None
         except Exception as error:  # the two libraries name their errors differently
-            raise InputError(f"side file {path} can't be unpacked: {error}") from None
+            raise InputError(f"external data {path} can't be decompressed: {error}") from None
         if not got:
             break
         filled += got
     return block[:filled]
 
 
-def side_file(folder: Path, name: str, place: SourceLocation) -> SideFile:
-    """The side file that a tensor's path names; InputError where it is missing or leads outside the folder."""
-    if leads_outside(folder, name, place):
-        raise InputError(f"path {name!r} leads outside the case file's folder {folder}", place)
+def find_external(folder: Path, name: str, place: SourceLocation) -> ExternalFile:
+    """The file that a tensor's path names; InputError where it is missing or leads outside the case file's folder."""
+    check_inside(folder, name, place)
     path = folder / name
-    twin = path.with_name(path.name + TWIN)
+    sibling = path.with_name(path.name + COMPRESSED)
     try:
         if path.is_file():
-            return SideFile(path, packed=False)
-        if not path.exists() and twin.is_file() and not leads_outside(folder, name + TWIN, place):
-            return SideFile(twin, packed=True)
-        found = "is no file" if path.exists() else "does not exist"
-        raise InputError(f"side file {path} {found}", place)
-    except (OSError, ValueError) as error:  # a NUL in the name, a name too long
+            return ExternalFile(path, compressed=False)
+        if not path.exists() and sibling.is_file() and _resolves_inside(folder, name + COMPRESSED):
+            return ExternalFile(sibling, compressed=True)
+        found = "is not a file" if path.exists() else "does not exist"
+        raise InputError(f"external data {path} {found}", place)
+    except (OSError, ValueError) as error:  # a name that is too long
         raise InputError(f"path {name!r} can't be opened: {error}", place) from None
 
 
-def leads_outside(folder: Path, name: str, place: SourceLocation) -> bool:
-    """Whether a tensor's path leads out of its folder, by dots or links; InputError where it is absolute or no path."""
-    if PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive or PureWindowsPath(name).root:
-        raise InputError(f"path {name!r} is absolute, expected one below the case file's folder", place)
+def check_inside(folder: Path, name: str, place: SourceLocation) -> None:
+    """InputError where a tensor's path is absolute or leads outside the folder, by its parts or by links."""
+    check_relative_path(name, "path", "the case file's folder", place)
     try:
-        return ".." in PureWindowsPath(name).parts or not (folder / name).resolve().is_relative_to(folder.resolve())
-    except (OSError, ValueError, RuntimeError) as error:  # a NUL in the name, a name too long, a loop of links
+        inside = _resolves_inside(folder, name)
+    except (OSError, ValueError, RuntimeError) as error:  # a name that is too long, a loop of links
         raise InputError(f"path {name!r} can't be opened: {error}", place) from None
+    if not inside:
+        raise InputError(f"path {name!r} leads outside the case file's folder {folder}", place)
+
+
+def _resolves_inside(folder: Path, name: str) -> bool:
+    return (folder / name).resolve().is_relative_to(folder.resolve())
 
 
 def _memory() -> int:
@@ -121,7 +150,7 @@ def _memory() -> int:
 # ---- zstd: the standard library's from Python 3.14 on, else the optional package zstandard ----
 
 
-def _unpacking(path: Path) -> AbstractContextManager[Any]:
+def _decompressed(path: Path) -> AbstractContextManager[Any]:
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
 

@@ -1,7 +1,7 @@
 """Case files: read_case maps one and reads its headers, write_case streams one.
 
-Reading never lets protobuf parse bulk values: the walk over the message's fields notes where they lie and hands the
-rest, the headers, to protobuf. A text file is parsed and serialized first, then goes the same way.
+protobuf never parses the values: a walk over the message's fields records where they are and gives the rest, the
+headers, to protobuf. A text file is parsed and serialized first, then read the same way.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from schemas.casefiles.enum_numbering import CURRENT, OLD, Numbering, numbering_
 from schemas.casefiles.tensors import TensorRecord, make_record
 from schemas.casefiles.writing import WrittenCase, case_size, write_case
 from schemas.errors import InputError, SourceLocation, UnavailableError, located
+from schemas.path_names import check_name
 from schemas.protos import messages as proto
 from schemas.prototext.parser import parse_case_text
 from schemas.wire import codec as wire
@@ -29,18 +30,22 @@ __all__ = ["SHORT", "SUFFIXES", "CaseFile", "WrittenCase", "case_size", "read_ca
 
 SUFFIXES: Final = (".pb", ".prototxt")
 SHORT: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # what a process or machine runs out of
-_SMALL: Final = 1 << 16  # bytes: below this, reading a file beats mapping it, and it holds no open file
+MAPPED_FROM: Final = 1 << 16  # bytes of a file; a smaller one is read: that is quicker and holds no open file
 _ROLES: Final = {6: "input", 7: "output"}  # field numbers of Node
 _PAD: Final = 3001
 _OP: Final = re.compile(r"\w[\w.+-]*")
 _PATIENCE: Final = 8  # unpacked elements stepped over one by one before the rest of the run is measured at once
 
 
+class _NotCanonical(Exception):  # noqa: N818  never leaves this module
+    """The tag or length of an unpacked value has more bytes than it needs."""
+
+
 class CaseFile:
     """One case file, read: its Node with the tensors' headers, and a record per tensor.
 
-    node holds no bulk values; unknown fields stay on it. Arrays of the records stay valid after close, which lets go of
-    the file as soon as the last of them is gone.
+    node holds no values; unknown fields stay on it. Arrays of the records stay valid after close; the file is closed
+    when the last of them is gone.
     """
 
     def __init__(
@@ -67,12 +72,12 @@ class CaseFile:
 
     @property
     def meta(self) -> Any | None:
-        """What mluops put into the file: a CaseMeta message, None in files of others."""
+        """The metadata of mluops: a CaseMeta message, None in files of others."""
         return proto.get_meta(self.node)
 
     @cached_property
     def numbering(self) -> Numbering:
-        """Which enum numbering the bytes are of; looks at all values of a binary file that isn't ours."""
+        """The enum numbering of the file; reads all values of a binary file that has no metadata of mluops."""
         if not self._headers or self.meta is not None:
             return Numbering(CURRENT)
         return numbering_of(self._headers, self.node, (*self.inputs, *self.outputs))
@@ -83,12 +88,12 @@ class CaseFile:
         return present.get(f"{self.op}_param", next(iter(present.values()), None))
 
     def close(self) -> None:
-        """Let go of the file; the records can't be read any more."""
+        """Close the file; the records can't be read any more."""
         for record in (*self.inputs, *self.outputs):
             for bulk in record.bulks.values():
                 bulk.buffer = None
         if isinstance(self._buffer, mmap.mmap):
-            with contextlib.suppress(BufferError):  # arrays still look at it: it goes with the last of them
+            with contextlib.suppress(BufferError):  # arrays still use it: it is closed with the last of them
                 self._buffer.close()
         self._buffer = None
 
@@ -124,11 +129,14 @@ def read_case(path: Path, enum_numbering: str = CURRENT) -> CaseFile:
     with located(SourceLocation(file)):
         if len(buffer) > wire.MAX_MESSAGE:
             raise InputError(f"{len(buffer)} bytes: a protobuf message ends at {wire.MAX_MESSAGE}")
-        headers, bulks = _split(buffer)
+        try:
+            headers, bulks = _split(buffer)
+        except _NotCanonical:
+            buffer = _canonical(buffer)
+            headers, bulks = _split(buffer)
         older = binary and enum_numbering == OLD
         node = _checked_node(translated(headers)) if older else _current_node(headers, binary)
-        if _OP.fullmatch(node.op_name) is None:  # it becomes part of ids and paths
-            raise InputError(f"op_name is {node.op_name[:60]!r}, expected a word of letters, digits, _ . + -")
+        _check_names(node)
         folder = path.parent
         records: dict[str, list[TensorRecord]] = {}
         for role, header_list in (("input", node.input), ("output", node.output)):
@@ -136,12 +144,35 @@ def read_case(path: Path, enum_numbering: str = CURRENT) -> CaseFile:
                 make_record(header, found, role, index, file, folder)
                 for index, (header, found) in enumerate(zip(header_list, bulks[role], strict=True))
             ]
-    told = headers if binary and not older else b""
-    return CaseFile(path, node, records["input"], records["output"], buffer, told)
+    evidence = headers if binary and not older else b""
+    return CaseFile(path, node, records["input"], records["output"], buffer, evidence)
+
+
+def _check_names(node: Any) -> None:
+    """InputError where a name that becomes part of ids and paths can't be one."""
+    if _OP.fullmatch(node.op_name) is None:
+        raise InputError(f"op_name is {node.op_name[:60]!r}, expected a word of letters, digits, _ . + -")
+    check_name(node.op_name, "op_name")
+    meta = proto.get_meta(node)
+    for what in ("suite", "name") if meta is not None else ():
+        if name := getattr(meta, what):
+            check_name(name, f"mluops_case.{what}")
+
+
+def _canonical(buffer: Any) -> bytes:
+    """The message as protobuf itself reads and writes it."""
+    from google.protobuf.message import DecodeError
+
+    node = proto.Node()
+    try:
+        node.MergeFromString(bytes(buffer))
+    except DecodeError as error:
+        raise InputError(f"not a case file: {error}") from None
+    return proto.serialize(node)
 
 
 def _current_node(headers: bytes, binary: bool) -> Any:
-    """The Node of these bytes in the current numbering; an InputError tells where the older one would make sense."""
+    """The Node of these bytes in the current numbering; an InputError says so where the older one makes sense."""
     try:
         return _checked_node(headers)
     except InputError as error:
@@ -161,10 +192,10 @@ def _is_old(headers: bytes) -> bool:
 
 def _open(path: Path) -> Any:
     with path.open("rb", buffering=0) as file:
-        head = file.read(_SMALL + 1)
+        head = file.read(MAPPED_FROM)
         if not head:
             raise InputError("the file is empty", SourceLocation(str(path)))
-        return head if len(head) <= _SMALL else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return head if len(head) < MAPPED_FROM else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _parse(path: Path) -> bytes:
@@ -186,7 +217,10 @@ def _parse(path: Path) -> bytes:
 
 
 def _split(buffer: Any) -> tuple[bytes, dict[str, list[dict[str, Bulk]]]]:
-    """The Node's bytes without bulk values (and our padding), and per tensor where each value field lies."""
+    """The Node's bytes without values and our padding, and per tensor the place of each value field.
+
+    _NotCanonical where values have to be parsed by protobuf itself.
+    """
     headers = bytearray()
     bulks: dict[str, list[dict[str, Bulk]]] = {"input": [], "output": []}
     for field in wire.fields(buffer, 0, len(buffer)):
@@ -214,6 +248,7 @@ def _split_tensor(buffer: Any, at: int, end: int) -> tuple[bytes, dict[str, Bulk
             continue
         bulk = found.get(name) or Bulk(name, buffer)
         if unpacked:
+            _check_canonical(field)
             repeats = repeats + 1 if field.number == previous else 1
             if repeats >= _PATIENCE:
                 raw = np.frombuffer(buffer, np.uint8, end - at, at)
@@ -226,6 +261,13 @@ def _split_tensor(buffer: Any, at: int, end: int) -> tuple[bytes, dict[str, Bulk
         if bulk.spans:
             found[name] = bulk
     return bytes(header), found
+
+
+def _check_canonical(field: wire.Field) -> None:
+    """The bulk readers take the shortest form of a tag and a length for granted."""
+    size = wire.encode_varint(field.end - field.start) if field.kind == wire.LEN else b""
+    if field.start - field.begin != len(wire.encode_tag(field.number, field.kind)) + len(size):
+        raise _NotCanonical
 
 
 def _checked_node(headers: bytes) -> Any:
@@ -245,12 +287,12 @@ def _checked_node(headers: bytes) -> Any:
 
 
 def _check_known(message: Any, where: str) -> None:
-    """protobuf puts unknown enum numbers aside with the unknown fields, and passes texts that aren't UTF-8 as bytes."""
+    """InputError for unknown enum numbers, which protobuf keeps as unknown fields, and for texts that aren't UTF-8."""
     from google.protobuf.unknown_fields import UnknownFieldSet
 
     fields = message.DESCRIPTOR.fields_by_number
-    put_aside: Any = UnknownFieldSet(message)
-    for unknown in put_aside:
+    unknown_fields: Any = UnknownFieldSet(message)
+    for unknown in unknown_fields:
         field = fields.get(unknown.field_number)
         if field is not None and field.enum_type is not None and unknown.wire_type == wire.VARINT:
             raise InputError(f"{where}{field.name}: {field.enum_type.name} has no number {unknown.data}")

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.casefiles.external_data import side_file
+from schemas.casefiles.external_data import find_external
 from schemas.dtypes import BY_ENUM, DType
 from schemas.errors import InputError, SourceLocation, located
 from schemas.protos import messages as proto
@@ -100,7 +100,7 @@ class TensorRecord:
                 per_element = values.part_dtype(self.dtype)[1]
                 return entries // per_element if entries % per_element == 0 else entries
             if self.source == "path":
-                file = side_file(self.folder, self.header.path, self.place)
+                file = find_external(self.folder, self.header.path, self.place)
                 return int(file.size(math.ceil(self.span * self.dtype.width)) // self.dtype.width)
         return None
 
@@ -115,7 +115,7 @@ class TensorRecord:
                 part, _ = values.part_dtype(self.dtype)
                 return values.decode(self.bulk, part, self.bulk.count())
             if self.source == "path":
-                return self._side_values(None)
+                return self._external_values(None)
             raise self._nothing_stored()
 
     def blocks(self) -> Iterator[NDArray[Any]]:
@@ -125,7 +125,7 @@ class TensorRecord:
             if self.bulk is not None:
                 yield from values.decoded_blocks(self.bulk, part)
             elif self.source == "path":
-                file = side_file(self.folder, self.header.path, self.place)
+                file = find_external(self.folder, self.header.path, self.place)
                 storage = self._known_storage()
                 for block in file.blocks():
                     yield block[: block.size // storage.itemsize * storage.itemsize].view(storage)
@@ -146,7 +146,7 @@ class TensorRecord:
             part, per_element = values.part_dtype(self.dtype)
             expected = self.span
             if self.source == "path":
-                flat = self._side_values(expected)
+                flat = self._external_values(expected)
             elif self.bulk is not None:
                 entries = self.bulk.count()
                 if entries != expected * per_element:
@@ -167,16 +167,16 @@ class TensorRecord:
             shaped.flags.writeable = False
             return shaped
 
-    def _side_values(self, expected: int | None) -> NDArray[Any]:
+    def _external_values(self, expected: int | None) -> NDArray[Any]:
         storage = self._known_storage()
-        file = side_file(self.folder, self.header.path, self.place)
+        file = find_external(self.folder, self.header.path, self.place)
         width = storage.itemsize * values.part_dtype(self.dtype)[1]
         wanted = (self.span if expected is None else expected) * width
         size = file.size(wanted)
         if (size != wanted) if expected is not None else size % width:
             need = f"{wanted} for shape {list(self.shape)}" if expected is not None else f"a multiple of {width}"
-            more = " or more" if file.packed and size > wanted else ""
-            raise InputError(f"side file {file.path} has {size} bytes{more}, expected {need} of {self.dtype.name}")
+            more = " or more" if file.compressed and size > wanted else ""
+            raise InputError(f"external data {file.path} has {size} bytes{more}, expected {need} of {self.dtype.name}")
         return file.image(size).view(storage)
 
     def _known_storage(self) -> np.dtype[Any]:

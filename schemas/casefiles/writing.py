@@ -1,8 +1,8 @@
-"""Writing a case file: everything is laid out and its size known before the first byte is written.
+"""Writing a case file: the case is encoded and its size known before the first byte is written.
 
-A .pb file is a list of pieces: header bytes of protobuf's making, then an array's own memory or its varints. Each
-value_f payload starts at a multiple of 64 bytes, by a bytes field of ours (mluops_pad) before its tensor. Tensors above
-the inline limit, and as many of the largest others as a message of 2^31 - 1 bytes can't hold, go to raw side files.
+A .pb file is a list of pieces: header bytes that protobuf makes, then an array's own memory or its varints. A bytes
+field of ours (mluops_pad) before a tensor moves its value_f payload to a multiple of 64 bytes. Tensors above the inline
+limit go to external data, and as many of the largest others as a message of 2^31 - 1 bytes can't hold.
 """
 
 from __future__ import annotations
@@ -13,21 +13,25 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from schemas.atomic_files import Writer, write_files
+from schemas.casefiles.external_data import external_name
 from schemas.dtypes import BY_ENUM, DType
 from schemas.errors import InputError, SourceLocation
 from schemas.protos import messages as proto
 from schemas.prototext import writer as text
 from schemas.tensor_descriptor import span
 from schemas.wire import codec as wire
+from schemas.wire import payloads
 from schemas.wire import value_fields as values
 
 ALIGNMENT: Final = 64
 INLINE_LIMIT: Final = 64 << 20
+DIGEST: Final = 16  # hex digits of the content's xxh3_128 in the name of external data
 _PAD_HEAD: Final = wire.encode_tag(3001, wire.LEN)
-_ROLES: Final = {"input": (6, "in"), "output": (7, "out")}  # field number of Node, letters of a side file's name
+_FIELDS: Final = {"input": 6, "output": 7}  # field numbers of Node
 
 Array = NDArray[Any] | None
 
@@ -41,23 +45,24 @@ class WrittenCase:
 
 
 @dataclass(slots=True)
-class Plan:
-    """One tensor to be written: its header, its stored values flat (None: none), and what of them goes inline."""
+class EncodedTensor:
+    """One tensor to be written: its header, its values flat (None: no values), and the payloads that go inline."""
 
     role: str
     index: int
     header: Any
     stored: Array
-    inline: list[values.Payload]
+    inline: list[payloads.Payload]
 
-    def side_name(self, stem: str) -> str:
-        """The name of its side file."""
-        return f"{stem}.{_ROLES[self.role][1]}{self.index}.bin"
-
-    def move_aside(self, stem: str) -> None:
-        """Let the values go to a side file."""
+    def move_out(self, stem: str) -> None:
+        """Store the values in external data; its name gets its digest when the case is written."""
         self.inline = []
-        self.header.path = self.side_name(stem)
+        self.header.path = external_name(stem, self.role, self.index, "0" * DIGEST)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the values are written to external data."""
+        return self.stored is not None and not self.inline
 
     @property
     def size(self) -> int:
@@ -66,25 +71,30 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Layout:
-    """A case laid out: the Node with its tensors' headers as they will be written, the tensors, and whether payloads
-    are aligned by our padding."""
+class EncodedCase:
+    """A case to be written: the Node with its tensors' headers, and the tensors.
+
+    Payloads of value_f of align_from bytes or more are aligned by our padding; None: no padding is written.
+    """
 
     node: Any
-    tensors: list[Plan]
-    padded: bool = True
+    tensors: list[EncodedTensor]
+    align_from: int | None = 0
 
     def check_size(self) -> None:
         """InputError where the message is longer than protobuf's limit."""
         size = _message_size(self)
         if size > wire.MAX_MESSAGE:
-            raise InputError(f"{size} bytes: a message ends at {wire.MAX_MESSAGE}, larger values go to side files")
+            raise InputError(f"{size} bytes: a message ends at {wire.MAX_MESSAGE}, larger values go to external data")
 
-    def sides(self, stem: str) -> dict[str, NDArray[Any]]:
-        """Side file name -> the values that go there."""
-        return {
-            plan.side_name(stem): plan.stored for plan in self.tensors if plan.stored is not None and not plan.inline
-        }
+    def name_external(self, stem: str) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Give external data their names by content, and yield each name with its values."""
+        for tensor in self.tensors:
+            if tensor.is_external:
+                assert tensor.stored is not None
+                digest = xxhash.xxh3_128_hexdigest(tensor.stored.view(np.uint8).data)[:DIGEST]
+                tensor.header.path = external_name(stem, tensor.role, tensor.index, digest)
+                yield tensor.header.path, tensor.stored
 
 
 def write_case(
@@ -93,78 +103,83 @@ def write_case(
     """Write a case as .pb or .prototxt, by the path's suffix: whole or not at all, the same bytes for the same case.
 
     node carries everything but values: a header per tensor in input and output. An array has its header's shape (a
-    complex_half one more axis of 2) and dtype; with it the header's own values, path and random_data go. None: no
-    values are written. Tensors of more than inline_limit bytes go to raw files STEM.in0.bin, STEM.out0.bin ... beside
-    it. A text file leaves out what only mluops reads. ValueError where arrays and headers disagree, InputError where
-    the node lacks something, UnavailableError where the disk refuses.
+    complex_half one more axis of 2) and dtype; it replaces the header's own values, path and random_data. None: no
+    values are written. Tensors of more than inline_limit bytes go to external data, raw files STEM.in0.DIGEST.bin,
+    STEM.out0.DIGEST.bin ... beside the case file. A text file leaves out what only mluops reads. ValueError where
+    arrays and headers disagree, InputError where the node lacks something, UnavailableError where the disk refuses.
     """
     if path.suffix not in (".pb", ".prototxt"):
         raise InputError("a case file ends in .pb or .prototxt", SourceLocation(str(path)))
-    layout = _lay_out(node, inputs, outputs, inline_limit, path.stem)
+    case = _encode(node, inputs, outputs, inline_limit, path.stem)
     if path.suffix == ".prototxt":
-        proto.set_meta(layout.node, None)
-    return write_layout(path, layout)
+        proto.set_meta(case.node, None)
+    return write_encoded(path, case)
 
 
-def write_layout(path: Path, layout: Layout, more: Mapping[Path, Writer] | None = None) -> WrittenCase:
-    """Write a case that is laid out, its side files and more files first; see write_case."""
-    missing = layout.node.FindInitializationErrors()
+def write_encoded(path: Path, case: EncodedCase, more: Mapping[Path, Writer] | None = None) -> WrittenCase:
+    """Write an encoded case, its external data and more files first; see write_case.
+
+    The case file comes last, and external data are named by their content: until then an older case file of that name
+    is whole, with the external data that it names.
+    """
+    missing = case.node.FindInitializationErrors()
     if missing:
         raise InputError(f"required {', '.join(missing)} missing", SourceLocation(str(path)))
     write = _write_text if path.suffix == ".prototxt" else _write_binary
     files = list((more or {}).items())
-    files += [(path.with_name(name), _image_writer(each)) for name, each in layout.sides(path.stem).items()]
-    files.append((path, lambda file: write(file, layout)))
+    files += [(path.with_name(name), _image_writer(stored)) for name, stored in case.name_external(path.stem)]
+    files.append((path, lambda file: write(file, case)))
     return WrittenCase(write_files(files), tuple(file for file, _ in files))
 
 
 def case_size(
     node: Any, inputs: Sequence[Array], outputs: Sequence[Array], inline_limit: int = INLINE_LIMIT, stem: str = "case"
 ) -> tuple[int, int]:
-    """Bytes of the .pb file and of its side files, exact, without encoding; the stem's length counts in their paths."""
-    layout = _lay_out(node, inputs, outputs, inline_limit, stem)
-    return _message_size(layout), sum(stored.nbytes for stored in layout.sides(stem).values())
+    """Bytes of the .pb file and of its external data, exact, without encoding; the stem's length counts in paths."""
+    case = _encode(node, inputs, outputs, inline_limit, stem)
+    external = (tensor.stored for tensor in case.tensors if tensor.is_external)
+    return _message_size(case), sum(stored.nbytes for stored in external if stored is not None)
 
 
-def _lay_out(node: Any, inputs: Sequence[Array], outputs: Sequence[Array], inline_limit: int, stem: str) -> Layout:
+def _encode(node: Any, inputs: Sequence[Array], outputs: Sequence[Array], inline_limit: int, stem: str) -> EncodedCase:
     written = proto.Node()
     written.CopyFrom(node)
     written.ClearExtension(proto.extension("mluops_pad"))
-    tensors: list[Plan] = []
+    tensors: list[EncodedTensor] = []
     for role, arrays in (("input", inputs), ("output", outputs)):
         headers = getattr(written, role)
         if len(headers) != len(arrays):
             raise ValueError(f"{len(arrays)} {role} arrays for {len(headers)} {role} tensors")
         for index, (header, array) in enumerate(zip(headers, arrays, strict=True)):
-            tensors.append(_plan(role, index, header, array))
-    for plan in tensors:
-        if plan.stored is not None and (not plan.inline or plan.stored.nbytes > inline_limit):
-            plan.move_aside(stem)
-    layout = Layout(written, tensors)
-    inline = sorted((plan for plan in tensors if plan.inline), key=lambda plan: plan.size)
-    while _message_size(layout) > wire.MAX_MESSAGE:
+            tensors.append(_encode_tensor(role, index, header, array))
+    for tensor in tensors:
+        if tensor.stored is not None and (not tensor.inline or tensor.stored.nbytes > inline_limit):
+            tensor.move_out(stem)
+    case = EncodedCase(written, tensors)
+    inline = sorted((tensor for tensor in tensors if tensor.inline), key=lambda tensor: tensor.size)
+    while _message_size(case) > wire.MAX_MESSAGE:
         if not inline:
             raise InputError(f"the case takes more than {wire.MAX_MESSAGE} bytes even without its values")
-        inline.pop().move_aside(stem)
-    return layout
+        inline.pop().move_out(stem)
+    return case
 
 
-def _plan(role: str, index: int, header: Any, array: Array) -> Plan:
+def _encode_tensor(role: str, index: int, header: Any, array: Array) -> EncodedTensor:
     for name in values.BULK.values():
         header.ClearField(name)
     enum = proto.enum_names("DataType")[header.dtype]
     if enum not in BY_ENUM:
-        raise InputError(f'tensor "{header.id}": dtype {enum} is none a tensor can have')
+        raise InputError(f'tensor "{header.id}": {enum} is not the dtype of a tensor')
     dtype = BY_ENUM[enum]
     if array is None:
-        return Plan(role, index, header, None, [])
+        return EncodedTensor(role, index, header, None, [])
     header.ClearField("path")
     header.ClearField("random_data")
     stored = _stored(header, dtype, array)
     if not stored.size:
-        return Plan(role, index, header, None, [])
-    inline: list[values.Payload] = [values.encode(stored, dtype)] if values.inlinable(dtype) else []
-    return Plan(role, index, header, stored, inline)
+        return EncodedTensor(role, index, header, None, [])
+    inline: list[payloads.Payload] = [payloads.encode(stored, dtype)] if payloads.inlinable(dtype) else []
+    return EncodedTensor(role, index, header, stored, inline)
 
 
 def _stored(header: Any, dtype: DType, array: NDArray[Any]) -> NDArray[Any]:
@@ -186,9 +201,9 @@ def _stored(header: Any, dtype: DType, array: NDArray[Any]) -> NDArray[Any]:
     return spread
 
 
-def _without_tensors(layout: Layout) -> Any:
+def _without_tensors(case: EncodedCase) -> Any:
     rest = proto.Node()
-    rest.CopyFrom(layout.node)
+    rest.CopyFrom(case.node)
     rest.ClearField("input")
     rest.ClearField("output")
     return rest
@@ -197,30 +212,33 @@ def _without_tensors(layout: Layout) -> Any:
 # ---- binary ----
 
 
-def _pieces(layout: Layout) -> Iterator[tuple[bytes, values.Payload | None]]:
+def _pieces(case: EncodedCase) -> Iterator[tuple[bytes, payloads.Payload | None]]:
     """The message in order: bytes, then a payload that follows them."""
-    head = proto.serialize(_without_tensors(layout))
+    head = proto.serialize(_without_tensors(case))
     yield head, None
     at = len(head)
-    for plan in layout.tensors:
-        body = proto.serialize(plan.header)
-        payloads = plan.inline
-        size = len(body) + sum(len(payload.head) + payload.size for payload in payloads)
-        head = wire.encode_tag(_ROLES[plan.role][0], wire.LEN) + wire.encode_varint(size) + body
-        if layout.padded and payloads and payloads[0].name == "value_f":
-            head = _padding(at + len(head) + len(payloads[0].head)) + head
-        if not payloads:
+    for tensor in case.tensors:
+        body = proto.serialize(tensor.header)
+        size = len(body) + sum(len(payload.head) + payload.size for payload in tensor.inline)
+        head = wire.encode_tag(_FIELDS[tensor.role], wire.LEN) + wire.encode_varint(size) + body
+        if tensor.inline and _is_aligned(tensor.inline[0], case.align_from):
+            head = _padding(at + len(head) + len(tensor.inline[0].head)) + head
+        if not tensor.inline:
             yield head, None
             at += len(head)
-        for payload in payloads:
+        for payload in tensor.inline:
             head += payload.head
             yield head, payload
             at += len(head) + payload.size
             head = b""
 
 
+def _is_aligned(payload: payloads.Payload, align_from: int | None) -> bool:
+    return align_from is not None and payload.name == "value_f" and payload.size >= align_from
+
+
 def _padding(at: int) -> bytes:
-    """A pad field that moves an offset to the next multiple of the alignment; nothing where it is one."""
+    """A pad field that moves an offset to the next multiple of the alignment; empty where it is one."""
     short = -at % ALIGNMENT
     if not short:
         return b""
@@ -229,12 +247,12 @@ def _padding(at: int) -> bytes:
     return _PAD_HEAD + wire.encode_varint(fill) + bytes(fill)
 
 
-def _message_size(layout: Layout) -> int:
-    return sum(len(head) + (payload.size if payload else 0) for head, payload in _pieces(layout))
+def _message_size(case: EncodedCase) -> int:
+    return sum(len(head) + (payload.size if payload else 0) for head, payload in _pieces(case))
 
 
-def _write_binary(file: BinaryIO, layout: Layout) -> None:
-    for head, payload in _pieces(layout):
+def _write_binary(file: BinaryIO, case: EncodedCase) -> None:
+    for head, payload in _pieces(case):
         file.write(head)
         if payload is not None:
             for chunk in payload.chunks():
@@ -244,15 +262,19 @@ def _write_binary(file: BinaryIO, layout: Layout) -> None:
 # ---- text ----
 
 
-def _write_text(file: BinaryIO, layout: Layout) -> None:
-    rest = _without_tensors(layout)
+def _write_text(file: BinaryIO, case: EncodedCase) -> None:
+    rest = _without_tensors(case)
     file.write(proto.print_text(rest).encode())
-    for plan in layout.tensors:
-        file.write(f"{plan.role} {{\n{proto.print_text(plan.header, indent=2)}".encode())
-        for payload in plan.inline:
+    for tensor in case.tensors:
+        file.write(f"{tensor.role} {{\n{proto.print_text(tensor.header, indent=2)}".encode())
+        dtype = BY_ENUM.get(proto.enum_names("DataType")[tensor.header.dtype])
+        for payload in payloads.exact_in_text(tensor.inline, dtype):
             for chunk in text.lines(payload, indent="  "):
                 file.write(chunk)
         file.write(b"}\n")
+
+
+# ---- external data ----
 
 
 def _image_writer(stored: NDArray[Any]) -> Writer:

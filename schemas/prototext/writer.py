@@ -9,14 +9,14 @@ from typing import Final
 import numpy as np
 
 from schemas.protos import messages as proto
-from schemas.wire.value_fields import Payload, Strings
+from schemas.wire.payloads import Encoded, HexFloats, Payload, Strings
 
 _CHUNK: Final = 1 << 14  # values formatted at once
 
 
-def lines(encoded: Payload, indent: str) -> Iterator[bytes]:
-    """One `value_x: 1` line per entry, chunk by chunk; nan and inf by name, a NaN's payload is lost."""
-    if isinstance(encoded, Strings):
+def lines(encoded: Payload | HexFloats, indent: str) -> Iterator[bytes]:
+    """One `value_x: 1` line per entry, chunk by chunk; every NaN of value_f is nan (see payloads.exact_in_text)."""
+    if not isinstance(encoded, Encoded):
         yield from _string_lines(encoded, indent)
         return
     head = f"{indent}{encoded.name}: "
@@ -29,7 +29,7 @@ def lines(encoded: Payload, indent: str) -> Iterator[bytes]:
         yield (head + f"\n{head}".join(words) + "\n").encode()
 
 
-def _string_lines(encoded: Strings, indent: str) -> Iterator[bytes]:
+def _string_lines(encoded: Strings | HexFloats, indent: str) -> Iterator[bytes]:
     """Hex digits need no escapes; protobuf prints anything else."""
     strings = encoded.strings()
     while chunk := list(islice(strings, _CHUNK)):

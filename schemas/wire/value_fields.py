@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from schemas.dtypes import DTYPES, DType
 from schemas.errors import InputError
 from schemas.wire import codec as wire
-from schemas.wire.varints import Bytes, count_varints, decode_varints, encode_varints, varints_size
+from schemas.wire.varints import Bytes, count_varints, decode_varints
 
 BITS: Final = "bits"  # the low bits of an entry are the element's bit pattern
 NUMBER: Final = "number"  # an entry is the element's value
@@ -40,13 +40,13 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
 PARTS: Final[dict[str, str]] = {"complex_half": "half", "complex_float": "float", "int31": "int16"}
 """Dtypes with two entries of another dtype per element: re and im in turn, or (int31) all high halves, then all low."""
 
-_NUMBERS: Final[dict[str, int]] = {
+NUMBERS: Final[dict[str, int]] = {
     "value_h": 9, "value_f": 7, "value_i": 8, "value_l": 17, "value_ui": 18, "value_ul": 19,
 }  # fmt: skip
-BULK: Final[dict[int, str]] = {number: name for name, number in _NUMBERS.items()}
+BULK: Final[dict[int, str]] = {number: name for name, number in NUMBERS.items()}
 """Field number -> name of the repeated value fields, in the order in which the first non-empty wins."""
 
-_ENTRIES: Final[dict[str, Any]] = {
+ENTRIES: Final[dict[str, Any]] = {
     "value_i": np.int32,
     "value_l": np.int64,
     "value_ui": np.uint32,
@@ -121,9 +121,9 @@ class Bulk:
         total = 0
         for raw, packed in self.views():
             if self.name == "value_h":
-                total += sum(chunk.size for chunk in wire.decode_hex(raw, _NUMBERS["value_h"]))
+                total += sum(chunk.size for chunk in wire.decode_hex(raw, NUMBERS["value_h"]))
             elif self.name == "value_f":
-                size = 4 if packed else 4 + len(wire.encode_tag(_NUMBERS["value_f"], wire.FIXED32))
+                size = 4 if packed else 4 + len(wire.encode_tag(NUMBERS["value_f"], wire.FIXED32))
                 if raw.size % size:
                     raise InputError(f"value_f holds {raw.size} bytes, no multiple of 4")
                 total += raw.size // size
@@ -134,18 +134,18 @@ class Bulk:
     def floats(self) -> NDArray[Any]:
         """The entries of value_f: a view of the buffer where they lie in one packed span."""
         parts = [
-            raw.view("<f4") if packed else wire.unpack_fixed32(raw, _NUMBERS["value_f"]) for raw, packed in self.views()
+            raw.view("<f4") if packed else wire.unpack_fixed32(raw, NUMBERS["value_f"]) for raw, packed in self.views()
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def float_blocks(self) -> Iterator[NDArray[Any]]:
         """The entries of value_f piece by piece: views where they are packed."""
-        skip = len(wire.encode_tag(_NUMBERS["value_f"], wire.FIXED32))
+        skip = len(wire.encode_tag(NUMBERS["value_f"], wire.FIXED32))
         for raw, packed in self.views():
             step = _BLOCK * (4 if packed else 4 + skip)
             for at in range(0, raw.size, step):
                 piece = raw[at : at + step]
-                yield piece.view("<f4") if packed else wire.unpack_fixed32(piece, _NUMBERS["value_f"])
+                yield piece.view("<f4") if packed else wire.unpack_fixed32(piece, NUMBERS["value_f"])
 
     def release(self) -> None:
         """Give the memory back that looking at a mapped file has taken; it is read again when it is needed."""
@@ -158,7 +158,7 @@ class Bulk:
         """The entries of any other field as the unsigned numbers on the wire, chunk by chunk."""
         for raw, packed in self.views():
             if self.name == "value_h":
-                yield from wire.decode_hex(raw, _NUMBERS["value_h"])
+                yield from wire.decode_hex(raw, NUMBERS["value_h"])
             else:
                 yield from decode_varints(raw) if packed else wire.unpack_varints(raw)
 
@@ -238,7 +238,7 @@ def _bits_of(chunk: NDArray[np.uint64], name: str, dtype: DType, at: int) -> NDA
 
 def _number_of(chunk: NDArray[np.uint64], name: str, dtype: DType, at: int) -> NDArray[Any]:
     assert dtype.storage is not None
-    entry = np.dtype(_ENTRIES[name])
+    entry = np.dtype(ENTRIES[name])
     # As every protobuf reader does, 32-bit fields keep the low 32 bits of what the wire carries.
     entries = chunk.astype(f"<u{entry.itemsize}").view(entry)
     low, high = _range(dtype, entry)
@@ -266,90 +266,3 @@ def _check(
     if not fits.all():
         first = int(np.argmin(fits))
         raise InputError(f"{name}[{at + first}] is {show(int(entries[first]))}, expected {expected}")
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """The entries of one value field, ready to be streamed: an array whose memory (value_f) or whose varints are the
-    payload of size bytes."""
-
-    name: str
-    entries: NDArray[Any]
-    size: int
-
-    @property
-    def head(self) -> bytes:
-        """What stands before the payload in a binary file: tag and length."""
-        return wire.encode_tag(_NUMBERS[self.name], wire.LEN) + wire.encode_varint(self.size)
-
-    def chunks(self) -> Iterator[Any]:
-        """The payload as buffers; value_f's is the array's own memory."""
-        if self.name == "value_f":
-            yield self.entries.view(np.uint8).data
-        else:
-            yield from encode_varints(self.entries)
-
-
-@dataclass(frozen=True, slots=True)
-class Strings:
-    """The entries of value_h as they stand in a file: strings one after the other, each with its tag and length."""
-
-    parts: tuple[Bytes, ...]
-    name: str = "value_h"
-    head: bytes = b""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the payload."""
-        return sum(part.size for part in self.parts)
-
-    def chunks(self) -> Iterator[Any]:
-        """The payload as buffers."""
-        return (part.data for part in self.parts)
-
-    def strings(self) -> Iterator[str]:
-        """The entries; InputError where one is not UTF-8."""
-        for part in self.parts:
-            for entry in wire.fields(part.tobytes(), 0, part.size):
-                try:
-                    yield bytes(part[entry.start : entry.end]).decode()
-                except UnicodeDecodeError:
-                    raise InputError(f"value_h holds {bytes(part[entry.start : entry.end])!r}, no UTF-8") from None
-
-
-Payload = Encoded | Strings
-
-
-def kept(bulk: Bulk) -> Payload:
-    """A value field that is to be written again as it stands, whatever it means."""
-    if bulk.name == "value_h":
-        return Strings(tuple(raw for raw, _ in bulk.views()))
-    if bulk.name == "value_f":
-        floats = bulk.floats()
-        return Encoded(bulk.name, floats, floats.nbytes)
-    entry = np.dtype(_ENTRIES[bulk.name])
-    chunks = [chunk.astype(f"<u{entry.itemsize}").view(entry) for chunk in bulk.integers()]
-    entries = np.concatenate(chunks) if chunks else np.empty(0, entry)
-    return Encoded(bulk.name, entries, varints_size(entries))
-
-
-def encode(values: NDArray[Any], dtype: DType) -> Encoded:
-    """The flat contiguous values of a dtype in the field we write; InputError where no field holds the dtype."""
-    part, _ = part_dtype(dtype)
-    if part.name not in FIELDS:
-        raise InputError(f"no field holds values of {dtype.name}: they can only stand in a side file")
-    name, how = next(iter(FIELDS[part.name].items()))
-    assert part.storage is not None
-    entries = values.view(part.storage)
-    if name == "value_f":
-        return Encoded(name, entries, entries.nbytes)
-    if how == BITS:
-        entry = np.dtype(_ENTRIES[name])
-        sign = "i" if entry.kind == "i" and entry.itemsize == part.storage.itemsize else "u"
-        entries = entries.view(f"<{sign}{part.storage.itemsize}")
-    return Encoded(name, entries, varints_size(entries))
-
-
-def inlinable(dtype: DType) -> bool:
-    """Whether some value field holds the dtype; others live in side files alone."""
-    return part_dtype(dtype)[0].name in FIELDS

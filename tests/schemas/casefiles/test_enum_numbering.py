@@ -97,7 +97,7 @@ def test_each_way_of_betraying_itself(tmp_path: Path, name: str) -> None:
         assert "--generation old" in case.numbering.text
 
 
-def test_a_side_file_whose_size_is_that_of_the_older_dtype(tmp_path: Path) -> None:
+def test_external_data_whose_size_is_that_of_the_older_dtype(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(bytes(16))
     content = node(tensor("x", "double", "NHWC", (1, 1, 1, 2), field(11, b"x.bin")))
     assert read_case(written(tmp_path, content)).numbering.word == "old"

@@ -1,4 +1,4 @@
-"""Side files: packed twins, sizes, pieces, names that are odd."""
+"""External data: compressed siblings, sizes, pieces, names that are odd."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.schemas.casefiles.building import make_node, read
 VALUES = np.arange(3_000_000, dtype=np.float32)
 
 
-def _pack(data: bytes) -> bytes:
+def _compress(data: bytes) -> bytes:
     zstandard = pytest.importorskip("zstandard")
-    packed: bytes = zstandard.ZstdCompressor().compress(data)
-    return packed
+    compressed: bytes = zstandard.ZstdCompressor().compress(data)
+    return compressed
 
 
-def test_a_packed_twin_stands_in_for_a_missing_file(tmp_path: Path) -> None:
-    (tmp_path / "x.bin.zst").write_bytes(_pack(VALUES.tobytes()))
+def test_a_compressed_sibling_is_read_where_the_file_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "x.bin.zst").write_bytes(_compress(VALUES.tobytes()))
     record = read(tmp_path, make_node(VALUES.size, path="x.bin")).inputs[0]
     assert record.value_count() == VALUES.size
     assert np.array_equal(record.array(), VALUES)
@@ -32,22 +32,22 @@ def test_a_packed_twin_stands_in_for_a_missing_file(tmp_path: Path) -> None:
     assert np.array_equal(record.array(), VALUES + 1)  # the exact name wins
 
 
-def test_a_twin_of_the_wrong_size_or_content(tmp_path: Path) -> None:
-    (tmp_path / "x.bin.zst").write_bytes(_pack(VALUES.tobytes()))
+def test_a_sibling_of_the_wrong_size_or_content(tmp_path: Path) -> None:
+    (tmp_path / "x.bin.zst").write_bytes(_compress(VALUES.tobytes()))
     for count, told in ((VALUES.size + 1, "12000000 bytes, expected 12000004"), (7, "bytes or more, expected 28")):
         record = read(tmp_path, make_node(count, path="x.bin")).inputs[0]
         with pytest.raises(InputError, match=told):
             record.array()
-    (tmp_path / "x.bin.zst").write_bytes(_pack(VALUES.tobytes())[:-9])
+    (tmp_path / "x.bin.zst").write_bytes(_compress(VALUES.tobytes())[:-9])
     with pytest.raises(InputError, match=r"x\.bin\.zst"):
         read(tmp_path, make_node(VALUES.size, path="x.bin")).inputs[0].array()
     (tmp_path / "x.bin.zst").write_bytes(b"no such thing")
-    with pytest.raises(InputError, match=r"x\.bin\.zst can't be unpacked"):
+    with pytest.raises(InputError, match=r"x\.bin\.zst can't be decompressed"):
         read(tmp_path, make_node(3, path="x.bin")).inputs[0].array()
 
 
-def test_a_twin_that_unpacks_without_end_is_not_waited_for(tmp_path: Path) -> None:
-    (tmp_path / "x.bin.zst").write_bytes(_pack(bytes(1 << 28)))
+def test_a_sibling_that_never_ends_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "x.bin.zst").write_bytes(_compress(bytes(1 << 28)))
     record = read(tmp_path, make_node(4, path="x.bin")).inputs[0]
     count = record.value_count()
     assert count is not None
@@ -87,9 +87,20 @@ def test_odd_names(tmp_path: Path, name: str) -> None:
     assert read(tmp_path, make_node(1, path=name)).inputs[0].array() == 5
 
 
-def test_a_link_to_a_twin_outside_is_refused(tmp_path: Path) -> None:
+def test_a_link_to_a_sibling_outside_is_refused(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "x.zst").write_bytes(b"")
     (tmp_path / "in" / "x.bin.zst").symlink_to(tmp_path / "x.zst")
     with pytest.raises(InputError, match="does not exist"):
         read(tmp_path / "in", make_node(1, path="x.bin")).inputs[0].array()
+
+
+def test_e10_inner_dots_that_stay_inside(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "x.bin").write_bytes(np.float32(5).tobytes())
+    assert read(tmp_path, make_node(1, path="data/../x.bin")).inputs[0].array() == 5
+    (tmp_path / "far").mkdir()
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "far")
+    with pytest.raises(InputError, match="leads outside"):  # to the folder above far
+        read(tmp_path / "in", make_node(1, path="link/../x.bin")).inputs[0].array()

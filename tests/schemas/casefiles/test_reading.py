@@ -167,7 +167,7 @@ def _rich(folder: Path) -> bytes:
     hexed = node.input[1].SerializeToString()
     unpacked = node.input[0].SerializeToString() + b"".join(b"\x40" + bytes([i]) for i in range(20))
     extra = b"\x32" + bytes([len(hexed)]) + hexed + b"\x32" + bytes([len(unpacked)]) + unpacked + b"\x33\x08\x01\x34"
-    return path.read_bytes() + extra
+    return bytes(path.read_bytes() + extra)
 
 
 def _look(content: bytes, path: Path) -> None:
@@ -228,3 +228,49 @@ def test_a_process_that_can_open_no_file_does_not_blame_the_case(tmp_path: Path)
             read_case(path)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "field", "elements"),
+    [
+        ("float", "value_f", [b"\xbd\x00" + np.float32(each).tobytes() for each in (1, 2, 3, 4, 5)]),
+        ("float", "value_f", [b"\x3d" + np.float32(1).tobytes(), b"\xbd\x80\x00" + np.float32(2).tobytes()]),
+        ("int32", "value_i", [b"\xc0\x00\x05", b"\x40\x06", b"\xc0\x80\x00\xff\x00"]),
+        ("float", "value_h", [b"\xca\x00\x083f800000", b"\x4a\x88\x0040000000"]),
+        ("float", "value_h", [b"\x4a\x083f800000"] * 20 + [b"\x4a\x81\x000"]),
+    ],
+)
+def test_a11_tags_and_lengths_of_more_bytes_than_needed(
+    tmp_path: Path, dtype: str, field: str, elements: list[bytes]
+) -> None:
+    """protobuf reads them, so do we: held against its own reading."""
+    tensor = make_node(len(elements), dtype=dtype).input[0].SerializeToString() + b"".join(elements)
+    content = b"\x2a\x01a\x32" + bytes([len(tensor) % 128 + 128, len(tensor) // 128]) + tensor
+    expected = list(getattr(proto.Node.FromString(content).input[0], field))
+    assert len(expected) == len(elements)
+    array = read(tmp_path, content).inputs[0].array()
+    if field == "value_h":
+        assert array.view(np.uint32).tolist() == [int(each, 16) for each in expected]
+    else:
+        assert array.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"suite": "../../../victim", "name": "x"}, "mluops_case.suite '../../../victim' can't be part of a path"),
+        ({"suite": "s", "name": "/etc/passwd"}, "mluops_case.name '/etc/passwd' can't be part of a path"),
+        ({"suite": "a\nb", "name": "x"}, "control characters"),
+        ({"suite": "s", "name": "x" * 201}, "at most 200 are allowed"),
+    ],
+)
+def test_f1_metadata_whose_names_lead_elsewhere(tmp_path: Path, names: dict[str, str], message: str) -> None:
+    node = make_node(1)
+    proto.set_meta(node, proto.CaseMeta(**names))
+    for suffix, content in ((".pb", node), (".prototxt", proto.print_text(node))):
+        with pytest.raises(InputError, match=re.escape(message)):
+            read(tmp_path, content, suffix)
+    node.ClearExtension(proto.extension("mluops_case"))
+    node.op_name = "o" * 300
+    with pytest.raises(InputError, match=r"op_name 'ooo.*300 bytes, at most 200"):
+        read(tmp_path, node)

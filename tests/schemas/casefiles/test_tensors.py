@@ -128,7 +128,7 @@ def test_the_first_non_empty_source_wins(tmp_path: Path) -> None:
 def test_values_win_over_random_data_and_both_are_shown(tmp_path: Path) -> None:
     record = read(tmp_path, make_node(1, value_f=[5], random_data={"seed": 3, "upper_bound": 2})).inputs[0]
     assert record.array().tolist() == [5]
-    assert record.random.upper_bound == 2
+    assert record.header.random_data.upper_bound == 2
     assert read(tmp_path, make_node(1, value_f=[5])).inputs[0].random is None
 
 
@@ -149,7 +149,7 @@ def test_old_encodings_read_alike(tmp_path: Path, count: int) -> None:
         tensor = header + unpacked + packed + trailer
         record = read(tmp_path, b"\x2a\x01a\x32" + _varint(len(tensor)) + tensor).inputs[0]
         assert np.array_equal(record.array()[:count], expected)
-        assert record.random.seed == 7
+        assert record.header.random_data.seed == 7
         parsed = proto.Tensor.FromString(tensor)  # protobuf reads the same
         assert np.array_equal(np.array(parsed.value_i or parsed.value_f, expected.dtype)[:count], expected)
 
@@ -245,7 +245,7 @@ def test_packed_floats_are_a_view_of_the_file(tmp_path: Path) -> None:
             case.inputs[0].array()
 
 
-def test_a_side_file_is_mapped_and_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_external_data_is_mapped_and_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "data").mkdir()
     np.arange(6, dtype="<i2").tofile(tmp_path / "data" / "x.bin")
     array = values(tmp_path, "int16", 2, 3, path="data/x.bin")
@@ -262,7 +262,7 @@ def test_a_side_file_is_mapped_and_found_from_anywhere(tmp_path: Path, monkeypat
         assert read_case(Path(path)).inputs[0].array().shape == (2, 3)
 
 
-def test_side_files_that_are_refused(tmp_path: Path) -> None:
+def test_external_data_that_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (tmp_path / "outside.bin").write_bytes(bytes(8))
@@ -272,16 +272,16 @@ def test_side_files_that_are_refused(tmp_path: Path) -> None:
     (folder / "sub").mkdir()
     for path, message in (
         ("short.bin", "has 7 bytes, expected 8 for shape [2] of float"),
-        ("missing.bin", f"side file {folder / 'missing.bin'} does not exist"),
+        ("missing.bin", f"external data {folder / 'missing.bin'} does not exist"),
         (str(folder / "short.bin"), "is absolute"),
         ("C:\\x.bin", "is absolute"),
         ("../outside.bin", "leads outside"),
         ("sub/../../outside.bin", "leads outside"),
         ("sub\\..\\..\\outside.bin", "leads outside"),
         ("link.bin", "leads outside"),
-        ("sub", "is no file"),
+        ("sub", "is not a file"),
         ("loop.bin", "loop.bin"),
-        ("a\0b", "can't be opened"),
+        ("a\0b", "holds control characters"),
         ("n" * 5000, "can't be opened"),
     ):
         record = read(folder, make_node(2, path=path)).inputs[0]

