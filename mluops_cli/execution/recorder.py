@@ -88,6 +88,7 @@ class Recorder:
     def add(self, case: PlannedCase, result: dict[str, Any], printed: str = "", seconds: float | None = None) -> None:
         """The record of a case from what came of it."""
         result.pop("retire", None)
+        printed += result.pop("traceback", "")
         record = Record(case.id, case.op, case.suite, case.file, self.settings.options.impl, **result)
         record.printed = printed
         record.platform = platform_name()  # here, not in enter: of a fleet's case this runs on the worker's machine

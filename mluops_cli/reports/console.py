@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
+from tempfile import SpooledTemporaryFile
 from typing import Final
 
 from rich.console import Console
@@ -26,6 +28,7 @@ ROWS: Final = 60  # cases up to which the table has a row for each; more are sum
 _ANY_WIDTH: Final = 100_000  # columns where there is no terminal to fit into: ids and lines are never folded
 _BEAT: Final = 30.0  # seconds between the lines that say a run is alive, where there is no terminal
 _BY_CRITERIA: Final = ("pass", "empty", "waived", "xpass")  # statuses that criteria decide
+_IN_MEMORY: Final = 1 << 20  # bytes of texts about failing cases; more go to a temporary file
 _PRINTED: Final = 20  # last lines of what an implementation printed that stand under its failure
 _PRINTED_WIDTH: Final = 300  # characters of such a line
 _WORDS: Final = 60  # characters of a reason in the table; it stands in full below
@@ -40,8 +43,9 @@ class ConsoleReport:
             console.width = _ANY_WIDTH
         self.console = console
         self.rows: list[Record] = []
-        self.failures: list[Record] = []
-        self.unexpected: list[Record] = []
+        self.failed = 0
+        self.failures: SpooledTemporaryFile[str] | None = None
+        self.unexpected: list[tuple[str, str]] = []
         self.mismeasured: list[tuple[str, str]] = []
         self.suites: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.worst: dict[tuple[str, str], Judged] = {}
@@ -103,9 +107,12 @@ class ConsoleReport:
         if len(self.rows) <= ROWS:
             self.rows.append(record)
         if record.status in FAILING:
-            self.failures.append(record)
+            self.failed += 1
+            if self.failures is None:
+                self.failures = SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8")  # noqa: SIM115 (till the end)
+            self.failures.writelines(f"{one_line(line)}\n" for line in _failure(record))
         elif record.counted.unexpected:
-            self.unexpected.append(record)
+            self.unexpected.append((record.case, record.reason))
         elif record.perf and "problem" in record.perf:
             self.mismeasured.append((record.case, record.perf["problem"]))
         self.peaks |= dict.fromkeys(describe_peaks([record]))
@@ -136,10 +143,13 @@ class ConsoleReport:
             self.console.print(self._cases() if len(self.rows) <= ROWS else self._sums())
         for peaks in self.peaks:
             _say(self.console, f"efficiencies are fractions of these peaks: {peaks}")
-        for record in self.failures:
-            self._describe_failure(record)
-        for record in self.unexpected:
-            _say(self.console, f"{record.case}: {record.reason}", "yellow")
+        if self.failures is not None:
+            with self.failures as texts:
+                texts.seek(0)
+                for line in texts:
+                    _say(self.console, line.rstrip("\n"), "" if line.startswith(" ") else "red")
+        for case, reason in self.unexpected:
+            _say(self.console, f"{case}: {reason}", "yellow")
         for case, problem in self.mismeasured:
             _say(self.console, f"{case}: {problem}", "yellow")
         counts = ", ".join(f"{number} {status}" for status, number in sorted(run.tally.counts.items()))
@@ -155,20 +165,8 @@ class ConsoleReport:
             _say(self.console, f"{answers} where no design demands a status: --strict fails on them", "yellow")
         if run.interrupted:
             _say(self.console, "interrupted: the results so far are complete, --resume goes on from here", "yellow")
-        elif not run.tally.validated and not self.failures:
+        elif not run.tally.validated and not self.failed:
             _say(self.console, "nothing was validated: no case passed, so this run is not a pass", "red")
-
-    def _describe_failure(self, record: Record) -> None:
-        """The reason, the last lines that the implementation printed, and the command that runs the case alone."""
-        _say(self.console, f"{record.status.upper()} {record.case}: {record.reason}", "red")
-        printed = record.printed.rstrip().splitlines()
-        if len(printed) > _PRINTED:
-            _say(self.console, f"  printed (the last {_PRINTED} of {len(printed)} lines; all are in results.jsonl):")
-        elif printed:
-            _say(self.console, "  printed:")
-        for line in printed[-_PRINTED:]:
-            _say(self.console, f"    {one_line(line, _PRINTED_WIDTH)}")
-        _say(self.console, f"  repro: {record.repro}")
 
     def _cases(self) -> Table:
         timed = any(record.perf for record in self.rows)
@@ -189,6 +187,19 @@ class ConsoleReport:
             detail = str(self.worst.get((op, suite), ""))
             table.add_row(_text(op), _text(suite), str(counts.total()), Text(states, colour), _text(detail))
         return table
+
+
+def _failure(record: Record) -> Iterator[str]:
+    """The reason, the last lines that the implementation printed, and the command that runs the case alone."""
+    yield f"{record.status.upper()} {record.case}: {record.reason}"
+    printed = record.printed.rstrip().splitlines()
+    if len(printed) > _PRINTED:
+        yield f"  printed (the last {_PRINTED} of {len(printed)} lines; all are in results.jsonl):"
+    elif printed:
+        yield "  printed:"
+    for line in printed[-_PRINTED:]:
+        yield f"    {one_line(line, _PRINTED_WIDTH)}"
+    yield f"  repro: {record.repro}"
 
 
 def _table(*columns: str) -> Table:

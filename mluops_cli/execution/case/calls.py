@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from generators.contracts.binding import Bound
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.core.exceptions import describe
+from mluops_cli.core.exceptions import describe, user_traceback
 from mluops_cli.core.process_state import preserved_process_state
 from mluops_cli.execution.case.floating_point import MODE, require_subnormals
 from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge_outputs
@@ -101,7 +101,7 @@ class Calls:
         except AdapterError:
             raise  # the tool's own failure, which says nothing about the implementation
         except BaseException as raised:  # SystemExit and the like are the implementation's too
-            return error("implementation", f"raised {describe(raised)}")
+            return error("implementation", f"raised {describe(raised)}") | {"traceback": user_traceback(raised)}
         self.host_us.append(elapsed * 1e6)
         self.outcomes.append(outcome)
         return self._corruption() or self._verdict(outcome)

@@ -258,9 +258,9 @@ def test_f5_code_that_others_name_is_not_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil.py").write_text("import pathlib\npathlib.Path('PWNED').touch()\n")
-    impl = {"exec": "exec:touch PWNED", "python": "python:evil.py:f"}.get(named, "tiled")
+    impl = {"exec": "exec:touch PWNED {dir}", "python": "python:evil.py:f"}.get(named, "tiled")
     if named == "records alone":
-        out = stranger(tmp_path / "out", "exec:touch PWNED")
+        out = stranger(tmp_path / "out", "exec:touch PWNED {dir}")
         (out / "summary.json").unlink()
     else:
         out = stranger(tmp_path / "out", impl, **({"plugins": ["evil.py"]} if named == "plugin" else {}))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mluops_cli.core.machine import processor
 from schemas.casefiles.reading import write_case
 from tests.mluops_cli.execution.conftest import PLUGIN, add_tensor, case_node, write_psamask
 
@@ -238,6 +239,80 @@ def test_an_implementation_that_changes_the_folder(tmp_path: Path, run: Any, mon
     monkeypatch.chdir(tmp_path)
     ran = run("cases", "--impl", "python:impl.py:f", "-j", "1")
     assert set(ran.statuses.values()) == {"skip"}
+
+
+@pytest.mark.parametrize("way", ["python", "exec"])
+def test_d3_what_a_failing_implementation_printed_is_kept_and_shown(way: str, tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "a")
+    if way == "python":
+        (tmp_path / "impl.py").write_text("def f(op, inputs, outputs, params):\n    g()\ndef g():\n    1 / 0\n")
+        impl, expected = f"python:{tmp_path / 'impl.py'}:f", ["    g()", "ZeroDivisionError: division by zero"]
+    else:
+        (tmp_path / "program.sh").write_text("echo ==1==ERROR: AddressSanitizer >&2; exit 1\n")
+        impl, expected = f"exec:sh {tmp_path / 'program.sh'} {{dir}}", ["==1==ERROR: AddressSanitizer"]
+    ran = run(tmp_path / "cases", "--impl", impl)
+    (record,) = ran.records.values()
+    for line in expected:
+        assert line in record["printed"].splitlines()
+        assert f"    {line}\n" in ran.out
+    assert "mluops_cli" not in record["printed"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "options", "threads"),
+    [
+        ({}, [], "1"),
+        ({"OMP_NUM_THREADS": "3"}, [], "3"),
+        ({"OMP_NUM_THREADS": "3"}, ["--threads", "2"], "2"),
+        ({}, ["--threads", "2"], "2"),
+    ],
+)
+def test_d12_threads(
+    environment: dict[str, str],
+    options: list[str],
+    threads: str,
+    tmp_path: Path,
+    run: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    write_psamask(tmp_path / "cases", "a")
+    (tmp_path / "program.sh").write_text("echo threads $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS; exit 71\n")
+    ran = run(tmp_path / "cases", "--impl", f"exec:sh {tmp_path / 'program.sh'} {{dir}}", *options)
+    (record,) = ran.records.values()
+    blas = threads if options else "1"
+    assert record["printed"] == f"threads {threads} {blas}\n"
+    assert ("--threads" in record["repro"]) is bool(options)
+
+
+def test_a15_the_device_that_ran_is_recorded(tmp_path: Path, run: Any) -> None:
+    (tmp_path / "plugin.py").write_text(
+        "from mluops_cli.implementations.base import Implementation, Outcome\n"
+        "class Card(Implementation):\n"
+        "    name = 'card'\n"
+        "    def device(self):\n        return 'NPU 9'\n"
+        "    def call(self, call):\n        return Outcome('NOT_SUPPORTED')\n"
+        "IMPLEMENTATIONS = [Card]\n"
+    )
+    write_psamask(tmp_path / "cases", "a")
+    for options, device in (
+        (["--impl", "card", "--plugin", str(tmp_path / "plugin.py")], "NPU 9"),
+        (["--impl", "reference"], processor()),
+        (["--impl", "reference", "--perf", "--repeat", "1", "--device", "MLU370-X8"], "MLU370-X8"),
+    ):
+        ran = run(tmp_path / "cases", *options)
+        (record,) = ran.records.values()
+        assert record["device"] == ran.summary["environment"]["device"] == device
+
+
+def test_a15_a_crash_names_the_device_too(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "a", h_mask=5)
+    (record,) = run(tmp_path / "cases", "--impl", f"python:{PLUGIN}:segfault").records.values()
+    assert (record["status"], record["device"]) == ("crash", processor())
+    assert record["case_hash"]
 
 
 def test_blas_gets_one_thread_and_prints_stay_with_the_case(tmp_path: Path, run: Any) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import time
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -170,3 +171,20 @@ def test_a_fleet_says_who_did_what_and_who_was_lost() -> None:
     lines = out.getvalue().splitlines()
     assert "worker gpu-1 is lost: gone, it was running op/general/slow, 3 cases go to other workers" in lines
     assert "finished by worker: gpu-0 3, gpu-1 1" in lines
+
+
+def test_f14_memory_does_not_grow_with_failing_cases() -> None:
+    report = ConsoleReport(Console(file=io.StringIO(), width=60, force_terminal=False))
+    report(RunStarted(CaseOptions("x"), 5000, 1, Path("out")))
+
+    def fail(numbers: range) -> None:
+        for number in numbers:
+            report(CaseFinished(record(number, "fail", reason="no" * 500, printed=f"{number}\n" * 1500)))
+
+    fail(range(1000))  # the table's rows, and the first texts
+    tracemalloc.start()
+    fail(range(1000, 5000))
+    grown = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert grown < 4000 * 100
+    report(RunFinished(Tally(), 1, 1.0))
