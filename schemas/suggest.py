@@ -1,4 +1,4 @@
-"""Suggestions for a misspelt name."""
+"""Words of messages: suggestions for a misspelt name, numbers with their nouns."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if near:
         return f": did you mean {near[0]!r}?"
     return f": expected one of {', '.join(names)}" if names else ""
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: 1 case, 2 cases. plural: where it isn't the noun with an s."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"

@@ -29,6 +29,7 @@ from generators.casegen.write_options import WriteOptions
 from schemas.atomic_files import remove_leftovers, write_failure
 from schemas.casefiles.reading import SUFFIXES, read_case
 from schemas.errors import InputError, SourceLocation, UnavailableError
+from schemas.suggest import counted
 
 LOCK: Final = ".mluops.lock"
 
@@ -127,8 +128,7 @@ def settle(folder: Path, say: Say) -> None:
     entries = {case: entry for case, entry in settled.items() if entry["files"]}
     removed = list(_remove_stale(folder, stored, entries, found))
     if removed:
-        count = f"{len(removed)} file" if len(removed) == 1 else f"{len(removed)} files"
-        say(f"{count} of earlier cases of these names removed, such as {removed[0]}")
+        say(f"{counted(len(removed), 'file')} of earlier cases of these names removed, such as {removed[0]}")
     write_manifest(folder, stored | entries)
     journal.end(folder)
 

@@ -14,7 +14,7 @@ from generators.data.value_files import find_stored, stored_text
 from generators.expressions import UNCOMPUTABLE, parse_expression
 from schemas.dtypes import DType, dtype_named
 from schemas.errors import InputError
-from schemas.suggest import did_you_mean
+from schemas.suggest import counted, did_you_mean
 
 KINDS: Final[Mapping[str, str]] = {
     "uniform": "[low, high), high not reached; integer dtypes take the floor",
@@ -142,7 +142,9 @@ def check_values(values: Values, dims: tuple[int, ...], dtype: str) -> None:
         _enough(n, values, "values")
     laid = overlay_counts(values, n)
     if sum(laid) > n:
-        raise InputError(f"{n} elements don't hold {laid[0]} nan, {laid[1]} inf and {laid[2]} special values")
+        raise InputError(
+            f"{counted(n, 'element')} don't hold {laid[0]} nan, {laid[1]} inf and {laid[2]} special values"
+        )
 
 
 def overlay_counts(values: Values, elements: int) -> tuple[int, int, int]:

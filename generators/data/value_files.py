@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from schemas.dtypes import DType
 from schemas.errors import InputError
+from schemas.suggest import counted
 
 _PIECE: Final = 1 << 24  # bytes hashed at once
 
@@ -38,7 +39,7 @@ class Stored:
             raise InputError(f"{self.path} has shape {list(self.shape)}, the tensor {list(dims)}")
         if self.size != expected:
             text = f"the tensor's {list(dims)} of {dtype.name} take {expected}"
-            raise InputError(f"{self.path} holds {self.size} bytes of values, {text}")
+            raise InputError(f"{self.path} holds {counted(self.size, 'byte')} of values, {text}")
 
     def read(self, dims: tuple[int, ...], dtype: DType) -> NDArray[Any]:
         """The values, mapped from the file; InputError where it has changed since the spec was read."""

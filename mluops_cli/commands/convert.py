@@ -41,6 +41,7 @@ def command(
     from schemas.casefiles.converting import convert_case
     from schemas.casefiles.reading import read_case
     from schemas.errors import InputError, MluopsError
+    from schemas.suggest import counted
 
     def warn(message: str) -> None:
         click.echo(f"warning: {message}", err=True)
@@ -58,8 +59,9 @@ def command(
                     warn(f"{path}: {case.numbering.text}")
                 for record in (*case.inputs, *case.outputs):
                     count = record.value_count() if record.bulk is not None else None
-                    if count not in (None, record.span):
-                        warn(f"{record.place}: {count} values, expected {record.span} for shape {list(record.shape)}")
+                    if count is not None and count != record.span:
+                        found = counted(count, "value")
+                        warn(f"{record.place}: {found}, expected {record.span} for shape {list(record.shape)}")
                 convert_case(case, to, plain=plain, inline_limit=inline_limit, warn=warn)
             written += 1
         except MluopsError as error:

@@ -8,6 +8,7 @@ import rich_click as click
 
 from mluops_cli.commands.outcomes import folder, waivers_option
 from mluops_cli.core.statuses import FAILED
+from schemas.suggest import counted
 
 
 @click.command(epilog="Example: mluops gate mluops-out --policy gate.yaml --base main-out --waivers waivers.yaml")
@@ -36,5 +37,6 @@ def command(out: Path, policy: Path | None, base: Path | None, waivers: Path | N
         return FAILED
     counts = run.tally.counts
     others = ", ".join(f"{counts[status]} {status}" for status in ("waived", "skip", "empty") if counts[status])
-    click.echo(f"The gate holds: {counts['pass']} of {run.tally.total} cases passed{f' ({others})' if others else ''}.")
+    total = counted(run.tally.total, "case")
+    click.echo(f"The gate holds: {counts['pass']} of {total} passed{f' ({others})' if others else ''}.")
     return 0

@@ -1,4 +1,4 @@
-"""Numbers as people read them: with a noun in singular or plural, with a unit that keeps them short."""
+"""Numbers with units that keep them short: bytes, times, rates, fractions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ _BINARY: Final = ("KiB", "MiB", "GiB", "TiB")
 _TIMES: Final = ((1.0, "µs"), (1e3, "ms"), (1e6, "s"))  # microseconds in the unit
 
 _RATES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: 1 case, 2 cases; plural where it doesn't end in an s."""
-    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def format_bytes(size: float) -> str:

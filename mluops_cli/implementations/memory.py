@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mluops_cli.core.units import counted
+from schemas.suggest import counted
 
 Array = np.ndarray[Any, Any]
 

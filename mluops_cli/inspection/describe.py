@@ -15,6 +15,7 @@ from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, MluopsError
 from schemas.protos.messages import print_text
 from schemas.status import SUCCESS
+from schemas.suggest import counted
 
 
 def describe(case: CaseFile, limit: float) -> dict[str, Any]:
@@ -121,9 +122,11 @@ def _tensor(record: TensorRecord, limit: float, warnings: list[str]) -> dict[str
         return shown
     try:
         count = record.value_count()
-        if count != record.span:
+        if count is not None and count != record.span:
             what = "span of" if record.strides is not None else "shape"
-            warnings.append(f"{record.place}: {count} values, expected {record.span} for {what} {shown['shape']}")
+            warnings.append(
+                f"{record.place}: {counted(count, 'value')}, expected {record.span} for {what} {shown['shape']}"
+            )
         if record.span * record.dtype.width <= limit:
             shown |= statistics_of(record)
     except MluopsError as error:

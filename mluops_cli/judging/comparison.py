@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from schemas.suggest import counted
+
 
 @dataclass(frozen=True, slots=True)
 class CriterionResult:
@@ -102,8 +104,8 @@ class Comparison:
         if not self.unequal:
             return "no element differs"
         return (
-            f"{self.unequal} of {self.elements} elements differ, the first at {list(self.first_unequal or ())}, "
-            f"by at most {self.max_abs:.6g}"
+            f"{self.unequal} of {counted(self.elements, 'element')} differ, "
+            f"the first at {list(self.first_unequal or ())}, by at most {self.max_abs:.6g}"
         )
 
     def as_record(self) -> dict[str, Any]:

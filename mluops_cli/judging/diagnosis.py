@@ -14,6 +14,7 @@ from mluops_cli.judging.comparison import finite_or_none
 from mluops_cli.judging.patterns import Pattern, Probe, recognise
 from mluops_cli.judging.regions import Region, find_regions
 from schemas.criteria import Criterion
+from schemas.suggest import counted
 
 RELATIVE: Final = ("diff1", "diff2", "diff3", "diff3_1")
 SHOWN: Final = 4  # first and worst elements
@@ -73,7 +74,7 @@ class Diagnosis:
 
     def words(self) -> str:
         """Return the diagnosis in one line."""
-        parts = [f"{self.wrong} of {self.elements} elements wrong ({self.wrong / self.elements:.3g})"]
+        parts = [f"{self.wrong} of {counted(self.elements, 'element')} wrong ({self.wrong / self.elements:.3g})"]
         parts += [pattern.text for pattern in self.patterns]
         if self.regions:
             parts.append("all " + ", ".join(map(str, self.regions)))

@@ -17,6 +17,7 @@ from mluops_cli.judging.measurement import DenominatorCache, Metrics, Request, m
 from mluops_cli.judging.unequal import Unequal, locate
 from schemas.criteria import Criterion
 from schemas.dtypes import DTYPES
+from schemas.suggest import counted
 
 # diff3 is relative where abs(b) exceeds this; not listed: 0 (double and integers).
 DIFF3_FLOOR: Final = {
@@ -159,7 +160,7 @@ def _judge(criterion: Criterion, measured: Measured) -> CriterionResult:
         return result(
             None,
             f"{label} (threshold {threshold:g} from {source}) can't hold: NaN or Inf disagree with the baseline at "
-            f"{metrics.mismatched} of {math.prod(measured.shape)} elements, the first at {where}",
+            f"{metrics.mismatched} of {counted(math.prod(measured.shape), 'element')}, the first at {where}",
         )
     if name == "diff4":
         return _judge_sides(label, measured.sides, result)

@@ -13,6 +13,7 @@ from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, UnavailableError
 from schemas.status import SUCCESS
+from schemas.suggest import counted
 from schemas.wire.codec import MAX_MESSAGE
 
 _NEAR: Final = 0.9  # of a limit
@@ -43,8 +44,8 @@ def check_values(case: CaseFile, operator: Operator | None) -> Iterator[Finding]
             continue
         try:
             count = record.value_count()
-            if count != record.span:
-                told = f"{count} values, expected {record.span} for shape {list(record.shape)}"
+            if count is not None and count != record.span:
+                told = f"{counted(count, 'value')}, expected {record.span} for shape {list(record.shape)}"
                 if record.strides is not None:
                     told += f" with strides {list(record.strides)}"
                 yield Finding(ERROR, "count", place, told, "mend the shape or the values: gen and run refuse it")

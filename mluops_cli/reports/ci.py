@@ -19,10 +19,10 @@ from mluops_cli.core.escaping import one_line
 from mluops_cli.core.output_files import write_text
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import STATUSES
-from mluops_cli.core.units import counted
 from mluops_cli.reports.markdown.document import step_summary
 from mluops_cli.results.finished import FinishedRun
 from schemas.errors import InputError
+from schemas.suggest import counted
 
 Server = Literal["github", "gitlab", "plain"]
 SERVERS: Final[tuple[Server, ...]] = get_args(Server)

@@ -20,9 +20,10 @@ from mluops_cli.core.escaping import one_line
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING
-from mluops_cli.core.units import counted, format_fraction, format_microseconds
+from mluops_cli.core.units import format_fraction, format_microseconds
 from mluops_cli.reports.performance import PEAK_NAMES, describe_peaks
 from mluops_cli.results.finished import Judged, worst
+from schemas.suggest import counted
 
 ROWS: Final = 60  # cases up to which the table has a row for each; more are summed up by suite
 _ANY_WIDTH: Final = 100_000  # columns where there is no terminal to fit into: ids and lines are never folded

@@ -11,12 +11,13 @@ from pydantic import Field
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import PASSING
-from mluops_cli.core.units import counted, format_fraction
+from mluops_cli.core.units import format_fraction
 from mluops_cli.results.compare import Comparison, compare_runs
 from mluops_cli.results.finished import FinishedRun
 from mluops_cli.results.patterns import matches
 from mluops_cli.results.yaml_models import Strict, load_model
 from schemas.errors import InputError
+from schemas.suggest import counted
 
 NAMED: Final = 3  # cases that a sentence names
 _Count = Annotated[int, Field(ge=0)]

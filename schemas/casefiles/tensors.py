@@ -15,6 +15,7 @@ from schemas.casefiles.external_data import find_external
 from schemas.dtypes import BY_ENUM, DType
 from schemas.errors import InputError, SourceLocation, located
 from schemas.protos import messages as proto
+from schemas.suggest import counted
 from schemas.tensor_descriptor import Descriptor, span, sparse_strides
 from schemas.wire import value_fields as values
 
@@ -152,7 +153,7 @@ class TensorRecord:
                 if entries != expected * per_element:
                     halves = " (high and low halves apart)" if self.dtype.name == "int31" else " (re and im apart)"
                     raise InputError(
-                        f"{self.bulk.name} holds {entries} values{halves if per_element == 2 else ''}, "
+                        f"{self.bulk.name} holds {counted(entries, 'value')}{halves if per_element == 2 else ''}, "
                         f"expected {expected * per_element} for shape {list(self.shape)}"
                     )
                 flat = values.decode(self.bulk, part, entries)
@@ -176,7 +177,9 @@ class TensorRecord:
         if (size != wanted) if expected is not None else size % width:
             need = f"{wanted} for shape {list(self.shape)}" if expected is not None else f"a multiple of {width}"
             more = " or more" if file.compressed and size > wanted else ""
-            raise InputError(f"external data {file.path} has {size} bytes{more}, expected {need} of {self.dtype.name}")
+            raise InputError(
+                f"external data {file.path} has {counted(size, 'byte')}{more}, expected {need} of {self.dtype.name}"
+            )
         return file.image(size).view(storage)
 
     def _known_storage(self) -> np.dtype[Any]:

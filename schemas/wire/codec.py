@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.errors import InputError
+from schemas.suggest import counted
 from schemas.wire.varints import LONGEST, Bytes, decode_varints
 
 VARINT: Final = 0
@@ -98,7 +99,7 @@ def read_field(buffer: Buffer, at: int, end: int) -> Field:
         size, start = read_varint(buffer, at, end)
         at = start + size
         if size > end - start:
-            raise InputError(f"byte {begin}: field {number} claims {size} bytes, {end - start} are left")
+            raise InputError(f"byte {begin}: field {number} claims {counted(size, 'byte')}, {end - start} are left")
     elif kind == VARINT:
         _, at = read_varint(buffer, at, end)
     elif kind in (FIXED32, FIXED64):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from schemas.dtypes import DTYPES, DType
 from schemas.errors import InputError
+from schemas.suggest import counted
 from schemas.wire import codec as wire
 from schemas.wire.varints import Bytes, count_varints, decode_varints
 
@@ -125,7 +126,7 @@ class Bulk:
             elif self.name == "value_f":
                 size = 4 if packed else 4 + len(wire.encode_tag(NUMBERS["value_f"], wire.FIXED32))
                 if raw.size % size:
-                    raise InputError(f"value_f holds {raw.size} bytes, no multiple of 4")
+                    raise InputError(f"value_f holds {counted(raw.size, 'byte')}, no multiple of 4")
                 total += raw.size // size
             else:
                 total += count_varints(raw) // (1 if packed else 2)

@@ -10,6 +10,7 @@ from mluops_cli.execution.case.calls import Prepared
 from mluops_cli.results.kept_cases import OUTPUTS
 from schemas.casefiles.reading import write_case
 from schemas.protos import messages as proto
+from schemas.suggest import counted
 from schemas.wire.value_fields import part_dtype
 
 _INLINE: Final = 1 << 30  # bytes of a tensor: one file as a rule
@@ -25,7 +26,7 @@ def keep_outputs(prepared: Prepared, target: Path, limit: int) -> str:
     if not prepared.outputs:
         return "not kept: the case has no outputs"
     if size > limit:
-        return f"not kept: {size} bytes, more than --keep-outputs {limit}"
+        return f"not kept: {counted(size, 'byte')}, more than --keep-outputs {limit}"
     node = proto.Node()
     node.CopyFrom(bound.file.node)
     for header in (*node.input, *node.output):

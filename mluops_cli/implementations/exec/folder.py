@@ -11,6 +11,7 @@ from typing import Any, Final
 from mluops_cli.implementations.base import Array, BadAnswer, Call, Outcome, OutOfBounds
 from mluops_cli.implementations.call_contract import scalar_names
 from mluops_cli.implementations.memory import memory_of
+from schemas.suggest import counted
 from schemas.tensor_descriptor import Descriptor, dense_strides
 
 _LATENCY: Final = "latency_us"
@@ -44,7 +45,9 @@ def read(call: Call, scratch: Path, status: str) -> Outcome:
         memory = memory_of(array)
         size = (scratch / file).stat().st_size if (scratch / file).is_file() else 0
         if size != memory.nbytes:
-            raise OutOfBounds(f"output {name}: its file has {size} bytes after the run, expected {memory.nbytes}")
+            raise OutOfBounds(
+                f"output {name}: its file has {counted(size, 'byte')} after the run, expected {memory.nbytes}"
+            )
         with open(scratch / file, "rb") as raw:
             raw.readinto(memory.data)
     results = dict(_results(scratch / "results.txt", scalar_names(call.op)))

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from schemas.suggest import counted
+
 Array = np.ndarray[Any, Any]
 
 NFU_ALIGN: Final = 128  # bytes that the vector unit wants its operands' sizes to be a multiple of
@@ -67,7 +69,8 @@ class OnChip:
         stop = start + elements * dtype.itemsize
         if stop > self.nbytes:
             raise OnChipLimitError(
-                f"{elements} elements of {dtype} need {stop} bytes on chip with those in use, a core has {self.nbytes}"
+                f"{counted(elements, 'element')} of {dtype} take {stop} bytes on chip with those in use, "
+                f"a core has {self.nbytes}"
             )
         self._used = stop
         return self._memory[start:stop].view(dtype)

@@ -21,10 +21,11 @@ from markupsafe import Markup
 from mluops_cli.core.escaping import clipped, one_line, visible
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING, STATUSES
-from mluops_cli.core.units import counted, format_bytes, format_fraction, format_microseconds
+from mluops_cli.core.units import format_bytes, format_fraction, format_microseconds
 from mluops_cli.reports.html.charts import Point, decade_histogram, density_strip, latency_ratios, roofline
 from mluops_cli.reports.performance import describe_peaks, interval_text, perf_value, rated, remark
 from mluops_cli.results.finished import FinishedRun
+from schemas.suggest import counted
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 SECTIONS: Final = 1000  # cases with a section of their own; the list of cases has all

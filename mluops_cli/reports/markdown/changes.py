@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mluops_cli.core.escaping import one_line
-from mluops_cli.core.units import counted, format_microseconds
+from mluops_cli.core.units import format_microseconds
 from mluops_cli.reports.markdown.document import code, plain
 from mluops_cli.results.compare import Change, Comparison, Speed, Timing
+from schemas.suggest import counted
 
 _ROWS: Final = 1000  # of a section; the JSON file has all of them
 _ALIKE: Final = 3  # more unclear cases with one reason share a row

@@ -59,7 +59,7 @@ def test_a_good_file_has_no_findings(check: Any) -> None:
 
 
 RULES = [
-    (ABS, "value_f: [1, -2]", "value_f: 1", "error", "count", "1 values, expected 2"),
+    (ABS, "value_f: [1, -2]", "value_f: 1", "error", "count", "1 value, expected 2"),
     (ABS, "value_f: [1, -2]", 'value_h: ["1", "xyz"]', "error", "values", "'xyz'"),
     (ABS, "value_f: [1, -2]", "value_ui: [1, 2]", "error", "values", "can't hold values of float"),
     (ABS, "value_f: [1, -2]", 'path: "../x.bin"', "error", "path", "leads outside"),

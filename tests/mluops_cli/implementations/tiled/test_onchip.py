@@ -42,7 +42,7 @@ def test_allocation_up_to_the_limit_and_not_beyond() -> None:
     chip = OnChip(40)
     assert chip.alloc(8, np.float32).size == 8
     assert chip.alloc(2, np.float32).size == 2
-    with pytest.raises(OnChipLimitError, match=r"1 elements of uint8 need 41 bytes .* a core has 40"):
+    with pytest.raises(OnChipLimitError, match=r"1 element of uint8 take 41 bytes .* a core has 40"):
         chip.alloc(1, np.uint8)
     chip.free()
     assert chip.alloc(40, np.uint8).size == 40
