@@ -1,1 +1,1 @@
-"""Faulty implementations, one planted fault each: what the suites must catch."""
+"""Faulty implementations, with one injected fault each, which the suites must catch."""

@@ -49,9 +49,14 @@ def plugin(op: str) -> ModuleType:
 
 
 def faults(op: str) -> list[str]:
-    """The faults that can be planted in this operator."""
+    """The faults that can be injected into this operator."""
     module = plugin(op)
     return [name for name in module.FAULTS if op in getattr(module, "OPERATORS", {}).get(name, MODULES)]
+
+
+def beyond_design(op: str) -> list[str]:
+    """The deviations of this operator that neither its design nor the vendor calls wrong."""
+    return list(getattr(plugin(op), "BEYOND_DESIGN", ()))
 
 
 def run_all(

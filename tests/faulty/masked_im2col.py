@@ -1,14 +1,18 @@
-"""masked_im2col, right and wrong: a padded feature and one gather, with one planted fault per name.
+"""masked_im2col, right and wrong: a padded feature and one gather, with one injected fault per name.
 
 Plug-ins for `--impl python:tests/faulty/masked_im2col.py:NAME`; written from the formula, independent of the reference.
 """
+
+from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 SUCCESS, BAD_PARAM, NOT_SUPPORTED = "SUCCESS", "BAD_PARAM", "NOT_SUPPORTED"
 
 
-def _status(inputs, outputs, params, descriptors, handle, fault):
+def _status(inputs: Any, outputs: Any, params: Any, descriptors: Any, handle: Any, fault: str) -> str | None:
     """The status of what is wrong with the call, workspace aside, or None."""
     if handle is None or any(descriptor is None for descriptor in descriptors.values()):
         return BAD_PARAM
@@ -42,16 +46,16 @@ def _status(inputs, outputs, params, descriptors, handle, fault):
 class _Im2col:
     """The implementation with one fault, or none."""
 
-    def __init__(self, fault=""):
+    def __init__(self, fault: str = "") -> None:
         self.fault = fault
 
-    def workspace_size(self, op, inputs, outputs, params, size):
+    def workspace_size(self, op: str, inputs: Any, outputs: Any, params: Any, size: Any) -> Any:
         if size is None:
             return BAD_PARAM
         size[0] = inputs["feature"].nbytes + outputs["data_col"].nbytes
         return SUCCESS
 
-    def __call__(self, op, inputs, outputs, params, descriptors, handle):
+    def __call__(self, op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any, handle: Any) -> Any:
         fault = self.fault
         status = _status(inputs, outputs, params, descriptors, handle, fault)
         if status is not None:
@@ -66,7 +70,7 @@ class _Im2col:
             self.compute(feature[0], rows, columns, params, data_col)
         return SUCCESS
 
-    def compute(self, feature, rows, columns, params, data_col):
+    def compute(self, feature: Any, rows: Any, columns: Any, params: Any, data_col: Any) -> None:
         fault = self.fault
         C, H, W = feature.shape
         kernel_h, kernel_w, pad_h, pad_w = (params[name] for name in ("kernel_h", "kernel_w", "pad_h", "pad_w"))

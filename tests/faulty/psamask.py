@@ -1,16 +1,19 @@
-"""psamask, right and wrong: a gather over the whole H x W x H x W relation, with one planted fault per name.
+"""psamask, right and wrong: a gather over the whole H x W x H x W relation, with one injected fault per name.
 
 Plug-ins for `--impl python:tests/faulty/psamask.py:NAME`; written from the formula, independent of the reference.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 SUCCESS, BAD_PARAM, NOT_SUPPORTED = "SUCCESS", "BAD_PARAM", "NOT_SUPPORTED"
 
 
-def _status(op, inputs, outputs, params, descriptors, handle, fault):
+def _status(op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any, handle: Any, fault: str) -> str | None:
     """The status of what is wrong with the call, or None."""
     masked, full = ("x", "y") if op == "psamask_forward" else ("dx", "dy")
     if handle is None or any(descriptor is None for descriptor in descriptors.values()):
@@ -34,7 +37,7 @@ def _status(op, inputs, outputs, params, descriptors, handle, fault):
     return BAD_PARAM if any(array is None for array in (*inputs.values(), *outputs.values())) else None
 
 
-def _psamask(op, inputs, outputs, params, descriptors, handle, fault=""):
+def _psamask(op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any, handle: Any, fault: str = "") -> Any:
     status = _status(op, inputs, outputs, params, descriptors, handle, fault)
     if status is not None:
         return status
@@ -137,9 +140,10 @@ REASONS = {
     "writes_nothing": "diff3",
     "accepts_null_handle": "got",
     "accepts_any_layout": "got",
-    "accepts_any_psa_type": "got",
     "refuses_zero_elements": "got",
 }
+# Neither the design nor the vendor demands a refusal here: all cases pass.
+BEYOND_DESIGN = {"accepts_any_psa_type": partial(_psamask, fault="accepts_any_psa_type")}
 FAULTS = {name: (partial(_psamask, fault=name), reason) for name, reason in REASONS.items()}
 right = partial(_psamask)
-globals().update({name: implementation for name, (implementation, _) in FAULTS.items()})
+globals().update({name: implementation for name, (implementation, _) in FAULTS.items()} | BEYOND_DESIGN)

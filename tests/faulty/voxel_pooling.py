@@ -1,16 +1,19 @@
-"""voxel_pooling, right and wrong: one scatter in float32, with one planted fault per name.
+"""voxel_pooling, right and wrong: one scatter in float32, with one injected fault per name.
 
 Plug-ins for `--impl python:tests/faulty/voxel_pooling.py:NAME`; written from the formula, independent of the reference.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 SUCCESS, BAD_PARAM, NOT_SUPPORTED = "SUCCESS", "BAD_PARAM", "NOT_SUPPORTED"
 
 
-def _status(inputs, outputs, params, descriptors, handle, fault):
+def _status(inputs: Any, outputs: Any, params: Any, descriptors: Any, handle: Any, fault: str) -> str | None:
     """The status of what is wrong with the call, or None."""
     if handle is None or any(each is None for each in descriptors.values()):
         return BAD_PARAM
@@ -34,7 +37,7 @@ def _status(inputs, outputs, params, descriptors, handle, fault):
     return BAD_PARAM if any(each is None for each in (*inputs.values(), *outputs.values())) else None
 
 
-def _pool(op, inputs, outputs, params, descriptors, handle, fault=""):
+def _pool(op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any, handle: Any, fault: str = "") -> Any:
     status = _status(inputs, outputs, params, descriptors, handle, fault)
     if status is not None or fault == "writes_nothing":
         return status or SUCCESS
