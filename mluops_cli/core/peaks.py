@@ -8,16 +8,20 @@ import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from filelock import FileLock
+from platformdirs import user_cache_path
 
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.machine import cores, last_level_cache, processor
-from schemas.errors import InputError
+from schemas.atomic_files import write_text
+from schemas.errors import InputError, UnavailableError
 from schemas.suggest import did_you_mean
 
 TABLE: Final = Path(__file__).with_name("peaks.yaml")
@@ -36,9 +40,10 @@ class Peaks:
 
 
 def peaks_for(options: CaseOptions, device: str | None) -> Peaks:
-    """The peaks of a run on a device (None: this machine's cores); InputError for a device that isn't in the table.
+    """Return the peaks of a run on a device (None: this machine's cores).
 
-    What is given goes before the table, the table before a measurement. A gate without any peak is an InputError too.
+    Rates that the options give are used first, then the table of devices, then a measurement. InputError for a device
+    of the options that isn't in the table, and for a gate without any peak.
     """
     found = Peaks(None, None, "")
     name = options.device or device
@@ -60,7 +65,7 @@ def peaks_for(options: CaseOptions, device: str | None) -> Peaks:
 
 
 def device_peaks(name: str) -> Peaks:
-    """The table's entry for a device's name; without figures where there is none."""
+    """Return the peaks of the table's entry whose words are all in the name; rates are None where there is no entry."""
     words = set(re.findall(r"[a-z0-9]+", name.lower()))
     fitting = [key for key in _table() if set(re.findall(r"[a-z0-9]+", key.lower())) <= words]
     if not fitting:
@@ -82,37 +87,52 @@ def _table() -> dict[str, Any]:
 
 
 def measured_peaks() -> Peaks:
-    """What this machine's cores reach, measured once and kept; processes that ask together wait for one of them."""
-    from filelock import FileLock
+    """Return what this machine's cores reach, measured once and kept; processes that ask together measure once.
 
+    Where the folder of the cache can't be written, every process measures for itself.
+    """
     path = cache_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")):
-        kept: dict[str, Any] = {}
-        try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            return Peaks(**kept[machine()])
-        except (OSError, ValueError, KeyError, TypeError):
-            kept = kept if isinstance(kept, dict) else {}
+    if (found := _kept_peaks(path)) is not None:
+        return found
+    with ExitStack() as lock:
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock.enter_context(FileLock(path.with_suffix(".lock")))
+        if (found := _kept_peaks(path)) is not None:
+            return found
         found = Peaks(measure_bandwidth(), measure_ops(), MEASURED)
-        path.write_text(json.dumps({**kept, machine(): asdict(found)}, indent=2) + "\n", encoding="utf-8")
-    return found
+        with suppress(UnavailableError):
+            write_text(path, json.dumps({**_cached(path), machine(): asdict(found)}, indent=2) + "\n")
+        return found
+
+
+def _kept_peaks(path: Path) -> Peaks | None:
+    """The peaks of this machine in the cache; None where there are none, or something else."""
+    kept = _cached(path).get(machine())
+    rates = isinstance(kept, dict) and [kept.get("bandwidth"), kept.get("ops")]
+    return Peaks(rates[0], rates[1], MEASURED) if rates and all(isinstance(rate, float) for rate in rates) else None
+
+
+def _cached(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def cache_file() -> Path:
-    """Where measured peaks are kept."""
-    from platformdirs import user_cache_path
-
+    """Return where measured peaks are kept."""
     return user_cache_path("mluops") / "peaks.json"
 
 
 def machine() -> str:
-    """What measured peaks are kept by: the machine, its processor, and the cores we may use."""
+    """Return the key of measured peaks: the machine, its processor, and the cores that we may use."""
     return f"{platform.node()}: {processor()}, {cores()} cores"
 
 
 def measure_bandwidth() -> float:
-    """Bytes read and written per second by all cores that copy, each its own part of what no cache holds."""
+    """Return the bytes/s that all cores read and write when each copies an array of its own that no cache holds."""
     count = max(4 * last_level_cache(), 64 << 20) // cores()
     parts = [(np.ones(count, np.uint8), np.zeros(count, np.uint8)) for _ in range(cores())]
     seconds = _fastest([lambda a=a, b=b: np.copyto(b, a) for a, b in parts])  # type: ignore[misc]
@@ -120,7 +140,7 @@ def measure_bandwidth() -> float:
 
 
 def measure_ops() -> float:
-    """Float32 operations per second of all cores that multiply and add (matrices that their caches hold)."""
+    """Return the float32 operations/s of all cores that multiply matrices which their caches hold."""
     rng = np.random.default_rng(0)
     matrices = [rng.random((3, _MATRIX, _MATRIX), np.float32) for _ in range(cores())]
     seconds = _fastest([lambda m=m: np.matmul(m[0], m[1], out=m[2]) for m in matrices])  # type: ignore[misc]

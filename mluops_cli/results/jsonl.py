@@ -60,8 +60,10 @@ class JsonResults:
                 self._lines.write(json.dumps(event.record.as_json(), allow_nan=False).encode() + b"\n")
                 self._lines.flush()
         elif isinstance(event, RunFinished):
+            with _writing(self.out / RESULTS):
+                os.fsync(self._lines.fileno())
+            write_text(self.out / SUMMARY, json.dumps(self._summary(event), indent=2) + "\n", durable=True)
             self.close()
-            write_text(self.out / SUMMARY, json.dumps(self._summary(event), indent=2) + "\n")
 
     def close(self) -> None:
         """Close the file and let other runs in, also where the run doesn't come to its end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -124,6 +125,7 @@ class Meter:
         perf: dict[str, Any] = {
             "runs": len(times),
             "cache": self.options.cache,
+            "threads": threads_of_blas(),
             "timer": "host" if calls.outcomes[-1].latency_us is None else "implementation",
             "min_us": sample.least,
             "spread": sample.spread,
@@ -155,6 +157,12 @@ class Meter:
             if reason := perf.get("problem") or shortfall(contract, prepared.bound.suite, found):
                 metrics |= failed(reason)
         return metrics
+
+
+def threads_of_blas() -> int | None:
+    """Return how many threads OpenMP and BLAS use in this process; None where the environment doesn't say."""
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdecimal() else None
 
 
 def stored_latency(node: Any) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shlex
 import subprocess
 import sys
@@ -55,6 +56,26 @@ def test_out_that_is_a_file(below: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert stop.value.code == 2
     assert "can't make this folder" in capsys.readouterr().err
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_b11_results_that_can_not_be_written_are_an_error_that_names_the_file(tmp_path: Path, run: Any) -> None:
+    """A limit on the size of files stands in for a full disk; what is written so far is whole, and resumed."""
+    for number in range(12):
+        write_psamask(tmp_path / "cases", f"case{number}", seed=number)
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "mluops_cli", "run", str(tmp_path / "cases"), "--out", str(out), "--impl", RIGHT]
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))  # noqa: E731
+    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 3
+    kept_so_far = "the results so far are kept, --resume goes on from them"
+    assert done.stderr == f"{out / 'results.jsonl'}: can't write: File too large; {kept_so_far}\n"
+    assert "Traceback" not in done.stdout
+    lines = (out / "results.jsonl").read_text().splitlines(keepends=True)
+    kept = [json.loads(line)["case"] for line in lines if line.endswith("\n")]
+    assert 0 < len(kept) < 12
+    ran = run(tmp_path / "cases", "--impl", RIGHT, "--resume")
+    assert (ran.code, len(ran.records)) == (0, 12)
+    assert f"{len(kept)} of them finished before" in ran.out
 
 
 @pytest.mark.parametrize("stdout", ["closed", "full", "unread"])

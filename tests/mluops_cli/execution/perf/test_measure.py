@@ -105,6 +105,27 @@ def test_measured_peaks_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(times) == 2
 
 
+@pytest.mark.parametrize("kept", [b"[]", b'{"x": 1}', b"cut o", b"\xff"])
+def test_a_cache_of_something_else_is_replaced(kept: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(peaks_module, "measure_bandwidth", lambda: 2e10)
+    monkeypatch.setattr(peaks_module, "measure_ops", lambda: 3e11)
+    file = peaks_module.cache_file()
+    file.parent.mkdir(parents=True)
+    file.write_bytes(kept)
+    assert measured_peaks() == Peaks(2e10, 3e11, "measured on this machine")
+    monkeypatch.setattr(peaks_module, "measure_ops", lambda: pytest.fail("kept"))
+    assert measured_peaks().ops == 3e11
+
+
+def test_b11_without_a_cache_folder_it_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(peaks_module, "measure_bandwidth", lambda: 2e10)
+    monkeypatch.setattr(peaks_module, "measure_ops", lambda: 3e11)
+    assert measured_peaks() == Peaks(2e10, 3e11, "measured on this machine")
+
+
 def test_a_measurement_is_of_this_world(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peaks_module, "last_level_cache", lambda: 1 << 20)
     monkeypatch.setattr(peaks_module, "_TRIES", 2)
@@ -119,6 +140,7 @@ def test_what_a_record_tells(tmp_path: Path, run: Any) -> None:
     (record,) = ran.records.values()
     perf = record["perf"]
     assert (perf["runs"], perf["cache"], perf["timer"]) == (8, "fresh", "implementation")
+    assert perf["threads"] == 1  # test_d12
     assert record["repeats"] >= 9
     low, high = record["latency_interval_us"]
     assert 0 < perf["min_us"] <= low <= record["latency_us"] <= high
