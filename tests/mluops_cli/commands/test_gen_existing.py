@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from generators.casegen.manifest import agrees
 from generators.operator_registry import operators
 from mluops_cli.main import main
 from schemas.casefiles import enum_numbering
@@ -248,6 +251,24 @@ def test_f1_metadata_leads_nowhere(cli: Cli, tmp_path: Path, suite: str, name: s
     written = {path.name for path in tmp_path.rglob("*.pb")} - {"bad.pb", "x.pb"}
     assert written == {"good.pb"}
     assert cli("check", folder / "bad.pb").code == 1
+
+
+def test_e5_both_formats_hold_the_same_bits(cli: Cli, tmp_path: Path) -> None:
+    """NaNs with sign and payload, signalling ones too; and the hash of the manifest is that of both files."""
+    bits = np.array([0x7FC00000, 0xFFC00000, 0x7FC00001, 0x7F800001, 0xFFBFFFFF, 0x3F800000], np.uint32)
+    node = proto.parse_text(FORWARD, proto.Node(), "text")
+    node.input[0].ClearField("value_f")
+    node.input[0].value_h.extend(f"{each:x}" for each in bits.tolist())
+    (tmp_path / "case.pb").write_bytes(proto.serialize(node))
+    out = tmp_path / "out"
+    assert cli("gen", "--from", tmp_path / "case.pb", "--out", out, "--format", "both", "-j", 1).code == 0
+    (entry,) = json.loads((out / "manifest.json").read_text())["cases"].values()
+    for path in sorted((out / "psamask_forward/external").iterdir()):
+        with read_case(path) as file:
+            assert file.inputs[0].array().view(np.uint32).ravel().tolist() == bits.tolist(), path
+            expected = [bits[index] for index in (1, 3, 2, 4)]
+            assert file.outputs[0].array().view(np.uint32).ravel().tolist() == expected, path
+    assert all(agrees(out / file, entry) for file in entry["files"])
 
 
 def test_d19_keywords_select_files(cli: Cli, tmp_path: Path) -> None:
