@@ -360,7 +360,7 @@ def test_a_class_with_workspace_and_synchronize(tmp_path: Path) -> None:
 
 
 def test_d13_the_example_kernel_has_one_fault(suites: Path, run: Callable[..., Any]) -> None:
-    kernel = PROJECT / "examples" / "python_kernel" / "psamask.py"
+    kernel = PROJECT / "examples" / "python_kernel" / "faulty_psamask.py"
     ran = run(suites / "psamask_forward", "--suite", "demo,boundary", "--impl", f"python:{kernel}:psamask", "-j", "1")
     statuses: dict[str, set[str]] = {"even": set(), "odd": set()}
     for file in sorted((suites / "psamask_forward").rglob("*.pb")):

@@ -1,7 +1,7 @@
 """psamask_forward as a Python kernel, with one fault: it centres masks of even width wrongly.
 
 mluops gen psamask_forward --suite demo,boundary --out out/cases
-mluops run out/cases --impl python:examples/python_kernel/psamask.py:psamask --out out/mine
+mluops run out/cases --impl python:examples/python_kernel/faulty_psamask.py:psamask --out out/mine
 """
 
 from __future__ import annotations
