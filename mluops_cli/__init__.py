@@ -12,7 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from generators.contracts.faults import Fault
     from mluops_cli.implementations.base import (
+        AdapterError,
         Array,
         BadAnswer,
         Call,
@@ -26,12 +28,14 @@ if TYPE_CHECKING:
     from schemas.tensor_descriptor import Descriptor
 
 __all__ = [
+    "AdapterError",
     "Array",
     "BadAnswer",
     "Call",
     "CannotShow",
     "Crashed",
     "Descriptor",
+    "Fault",
     "Implementation",
     "InputError",
     "OutOfBounds",
@@ -40,12 +44,14 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "AdapterError": "mluops_cli.implementations.base",
     "Array": "mluops_cli.implementations.base",
     "BadAnswer": "mluops_cli.implementations.base",
     "Call": "mluops_cli.implementations.base",
     "CannotShow": "mluops_cli.implementations.base",
     "Crashed": "mluops_cli.implementations.base",
     "Descriptor": "schemas.tensor_descriptor",
+    "Fault": "generators.contracts.faults",
     "Implementation": "mluops_cli.implementations.base",
     "InputError": "schemas.errors",
     "OutOfBounds": "mluops_cli.implementations.base",

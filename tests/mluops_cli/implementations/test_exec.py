@@ -451,7 +451,7 @@ def test_b10_files_that_cannot_be_written_are_the_adapter_s(exchange: str, tmp_p
 def test_b10_an_adapter_error_is_exit_code_3_and_blames_the_tool(run: Callable[..., Any], tmp_path: Path) -> None:
     case = write_psamask(tmp_path / "cases", "case")
     (tmp_path / "broken.py").write_text(
-        "from mluops_cli.implementations.base import AdapterError, Implementation\n"
+        "from mluops_cli import AdapterError, Implementation\n"
         "class Broken(Implementation):\n"
         "    name = 'broken'\n"
         "    def call(self, call): raise AdapterError('broken: the disk is full')\n"
