@@ -21,6 +21,8 @@ from mluops_cli.core.events import CaseStarted, Heartbeat, Listener, RunFinished
 from mluops_cli.execution.interrupt import Interrupt, interruptible
 from mluops_cli.execution.recorder import Recorder, RunSettings
 from mluops_cli.execution.workers.handle import WorkerProcess
+from mluops_cli.execution.workers.messages import BrokenChannelError
+from mluops_cli.processes.memory import memory_held, process_trees
 from mluops_cli.processes.scratch_dir import sweep
 from schemas.errors import InputError, UnavailableError
 
@@ -34,6 +36,7 @@ _MEMORY_FACTOR: Final = 2.5  # times its tensors: what a case needs at most
 _SMALL: Final = 1 << 20  # bytes: below this nobody asks whether it fits
 _MEMORY_LIMIT: Final = 0.9  # of the memory that is available at the start: what a case may take without --memory
 _LOOK: Final = 0.2  # seconds between looks at the memory of cases that take longer than this
+_LOOK_COST: Final = 10.0  # times what a look takes, at least, between two: there may be very many processes
 
 
 def run_cases(
@@ -62,6 +65,7 @@ class _Supervisor:
     loaded: bool = False  # whether any worker has ever come up
     beaten: float = 0.0  # when the last heartbeat was
     looked: float = 0.0  # when the memory of running cases was last looked at
+    look_after: float = _LOOK  # seconds from then on to the next look
     memory: int = field(default_factory=lambda: int(available_memory() * _MEMORY_LIMIT))
 
     def run(self, cases: Sequence[PlannedCase]) -> RunFinished:
@@ -151,11 +155,11 @@ class _Supervisor:
                 self._greet(worker)
             elif worker in self.running:
                 self._listen(worker)
-            elif not worker.alive:
+            elif not worker.alive or worker.unread:  # what it says now would be the answer to another case
                 self.idle.remove(worker)
                 worker.close()
         now = time.monotonic()
-        if now - self.looked >= _LOOK:
+        if now - self.looked >= self.look_after:
             self._look(now)
         if now - self.beaten >= _TICK:
             self.beaten = now
@@ -169,17 +173,24 @@ class _Supervisor:
         hundreds of gigabytes that device drivers reserve; and it counts per process, not what a case starts as well.
         """
         limit = self.settings.options.memory or self.memory
-        for worker in [each for each in self.running if now - each.since >= _LOOK]:
-            if (held := worker.held()) > limit:
+        watched = [worker for worker in self.running if now - worker.since >= _LOOK]
+        trees = process_trees([worker.pid for worker in watched]) if watched else {}
+        for worker in watched:
+            if (held := memory_held(trees[worker.pid], limit)) > limit:
                 reason = f"out of memory: it held {_mib(held)}, the limit is {_mib(limit)} (--memory)"
                 worker.close()
                 self._finish(self.running.pop(worker), {"status": "crash", "reason": reason}, worker)
         self.looked = time.monotonic()
+        self.look_after = max(_LOOK, _LOOK_COST * (self.looked - now))
 
     def _greet(self, worker: WorkerProcess) -> None:
         """A new worker is ready, or has failed to load the implementation: nothing can be run then."""
         alive = worker.alive  # asked first: what it said before it died is still to be read
-        message = worker.receive()
+        broken = ""
+        try:
+            message = worker.receive()
+        except BrokenChannelError as error:
+            message, broken = None, str(error)
         if message is not None and message.get("ready"):
             self.starting.remove(worker)
             self.idle.append(worker)
@@ -188,7 +199,7 @@ class _Supervisor:
             return
         limit = max(_START_LIMIT, self.settings.options.timeout)
         late = time.monotonic() - worker.since > limit
-        if message is None and alive and not late:
+        if message is None and alive and not late and not broken:
             return
         self.starting.remove(worker)
         worker.close()
@@ -196,15 +207,20 @@ class _Supervisor:
         if message is not None:
             problem = str(message.get("problem"))
             raise (InputError if message.get("exit_code") == InputError.exit_code else UnavailableError)(problem)
-        reason = f"{what}: {f'it takes longer than {limit:g} s' if late else worker.death}"
+        reason = f"{what}: {broken or (f'it takes longer than {limit:g} s' if late else worker.death)}"
         if not self.loaded or not self.waiting:
             raise UnavailableError(f"{reason}{_last_line(worker.output)}")
-        self._finish(self.waiting.popleft(), {"status": "crash", "reason": reason}, worker)
+        case = self.waiting.popleft()
+        if not self._taken_back(case):
+            self._finish(case, {"status": "crash", "reason": reason}, worker)
 
     def _listen(self, worker: WorkerProcess) -> None:
         """A result, a death, or too long a silence of a worker that has a case."""
         alive = worker.alive
-        result = worker.receive()
+        try:
+            result = worker.result()
+        except BrokenChannelError as broken:
+            result = {"status": "crash", "reason": str(broken), "retire": True}
         if result is None and alive:
             if time.monotonic() - worker.since < self.settings.options.timeout:
                 return
@@ -214,7 +230,8 @@ class _Supervisor:
             result = {"status": "crash", "reason": worker.death}
         worker.drain()
         case = self.running.pop(worker)
-        if alive and result["status"] != "timeout" and not result.pop("retire", False):
+        retire = result.pop("retire", False) or worker.unread
+        if alive and result["status"] != "timeout" and not retire:
             self.idle.append(worker)
             self._finish(case, result, worker)
             return

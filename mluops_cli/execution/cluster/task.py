@@ -30,7 +30,10 @@ class _Cancelled(Exception):  # noqa: N818 - not an error: nobody waits for the 
 
 def request_for(cases: Iterable[PlannedCase], worker: WorkerSettings, topic: str, token: str) -> dict[str, Any]:
     """What run_batch is given. Paths that are missing here too are the case's problem, not the worker's."""
-    work = [replace(case, file=os.path.abspath(case.file)) for case in cases]
+    work = [
+        replace(case, file=os.path.abspath(case.file), external=tuple(map(os.path.abspath, case.external)))
+        for case in cases
+    ]
     paths = [worker.folder, *worker.options.plugins, *(case.file for case in work)]
     return {
         "topic": topic,

@@ -69,7 +69,7 @@ def worker_main(pipe: Connection, printed: Connection, settings: WorkerSettings)
             _open_streams()
         else:  # what prints from now on fails, or writes into a file that took the number
             result["retire"] = True
-        say(result)
+        say(result | {"token": task["token"]})
 
 
 def _implementation(settings: WorkerSettings) -> Any:

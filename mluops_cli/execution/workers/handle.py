@@ -9,14 +9,14 @@ import signal
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-import psutil
-
 from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.execution.workers.child import LOST, worker_main
+from mluops_cli.execution.workers.messages import BrokenChannelError, FrameReader, check_result
 
 __all__ = ["WorkerProcess", "WorkerSettings"]
 
@@ -42,6 +42,9 @@ class WorkerProcess:
         self.printed, their_output = context.Pipe(duplex=False)
         self._head, self._tail = bytearray(), bytearray()
         self._lost = 0
+        self._used = False
+        self._token = ""
+        self._frames = FrameReader()
         self.process = context.Process(target=worker_main, args=(theirs, their_output, settings), daemon=False)
         with (
             _STARTING,
@@ -62,21 +65,41 @@ class WorkerProcess:
     def send(self, task: dict[str, Any]) -> None:
         """Give it a case; OSError where it is gone."""
         self.drain()
-        self._head.clear()
-        self._tail.clear()
-        self._lost = 0
+        if self._used:  # what was printed while the implementation was loaded belongs to the first case
+            self._head.clear()
+            self._tail.clear()
+            self._lost = 0
+        self._used = True
         self.since = time.monotonic()
-        self.pipe.send_bytes(json.dumps(task).encode())
+        self._token = uuid.uuid4().hex
+        self.pipe.send_bytes(json.dumps(task | {"token": self._token}).encode())
 
     def receive(self) -> dict[str, Any] | None:
-        """A message that has arrived, None where there is none or it can't be read."""
+        """A message that has arrived, None where there is none; BrokenChannelError where it can't be one."""
+        with suppress(OSError):  # closed
+            for _ in range(_CHUNKS):
+                if not self.pipe.poll() or not (data := os.read(self.pipe.fileno(), _CHUNK)):
+                    break
+                self._frames.feed(data)
+        return self._frames.message()
+
+    def result(self) -> dict[str, Any] | None:
+        """What came of the case it was given, None where it isn't there yet; BrokenChannelError."""
+        message = self.receive()
+        if message is not None:
+            token = message.pop("token", None)
+            check_result(message)
+            if token != self._token:
+                raise BrokenChannelError("a result of no case")
+        return message
+
+    @property
+    def unread(self) -> bool:
+        """Whether more has arrived than the last message."""
         try:
-            if not self.pipe.poll():
-                return None
-            message = json.loads(self.pipe.recv_bytes())
-        except (EOFError, OSError, ValueError):
-            return None
-        return message if isinstance(message, dict) else None
+            return bool(self._frames) or self.pipe.poll()
+        except OSError:
+            return False
 
     def drain(self) -> None:
         """Take what it has printed so far; the middle of a flood is dropped."""
@@ -99,6 +122,12 @@ class WorkerProcess:
         if len(self._tail) > KEPT:
             self._lost += len(self._tail) - KEPT
             del self._tail[:-KEPT]
+
+    @property
+    def pid(self) -> int:
+        """The process above all that belongs to the worker."""
+        assert self.process.pid is not None
+        return self.process.pid
 
     @property
     def output(self) -> str:
@@ -128,17 +157,6 @@ class WorkerProcess:
             name = "unknown"
         why = ", perhaps out of memory" if -code == signal.SIGKILL else ""
         return f"its process died of signal {-code} ({name}{why})"
-
-    def held(self) -> int:
-        """Bytes of memory that it and all it started hold for themselves; files they have mapped don't count."""
-        held = 0
-        with suppress(psutil.Error):
-            root = psutil.Process(self.process.pid)
-            for each in (root, *root.children(recursive=True)):
-                with suppress(psutil.Error):
-                    memory = each.memory_info()
-                    held += memory.rss - getattr(memory, "shared", 0)
-        return held
 
     def finish(self) -> None:
         """Let an idle worker end by itself; close() is still to come."""

@@ -2,11 +2,14 @@
 
 import contextlib
 import ctypes
+import mmap
 import os
 import resource
 import signal
+import stat
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -285,6 +288,51 @@ def closes_pipe(*_):
 def replaces_pipe(*_):
     os.closerange(3, 1000)
     _seen.extend(open("/dev/null", "r+") for _ in range(20))  # noqa: SIM115
+
+
+def _into_pipes(data):
+    """Write into every socket that is open, as a library with a wrong descriptor does; the channel is one of them."""
+    for number in range(3, 64):
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(number).st_mode):
+                os.write(number, data)
+
+
+@misbehaves
+def stray_bytes(op, inputs, outputs, params):
+    _into_pipes(b"\0\0\1\0")
+    time.sleep(600)
+
+
+@misbehaves
+def stray_bytes_then_right(op, inputs, outputs, params):
+    _into_pipes(b"\0\0\0\4")
+    right(op, inputs, outputs, params)
+
+
+@misbehaves
+def stray_length(*_):
+    _into_pipes(b"\x7f\xff\xff\xff")
+
+
+@misbehaves
+def stray_message(op, inputs, outputs, params):
+    _into_pipes(b'\0\0\0\x0f{"ready": true}')
+    right(op, inputs, outputs, params)
+
+
+@misbehaves
+def stray_message_later(op, inputs, outputs, params):
+    right(op, inputs, outputs, params)
+    threading.Timer(0.3, _into_pipes, [b'\0\0\0\x12{"status": "pass"}']).start()
+
+
+@misbehaves
+def hoards_shared(*_):
+    held = mmap.mmap(-1, 1 << 30)
+    for at in range(0, 1 << 30, 4096):
+        held[at] = 1
+    time.sleep(600)
 
 
 def closes_streams(op, inputs, outputs, params):

@@ -92,6 +92,7 @@ def test_a_relative_implementation_is_found_from_here(
     assert set(ran.statuses.values()) == {"skip"}
     (record,) = ran.records.values()
     assert record["file"] == "cases/one.pb"
+    assert record["case_hash"]
 
 
 @cluster
