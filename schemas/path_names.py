@@ -23,16 +23,6 @@ def check_name(name: str, what: str, place: SourceLocation | None = None) -> str
     return name
 
 
-def check_case_name(suite: str, name: str, place: SourceLocation | None = None) -> None:
-    """Refuse with InputError a suite or a case's name that can't be part of a path; see check_name.
-
-    / in a case's name stands between folders: cases of files without metadata are named by their paths.
-    """
-    check_name(suite, "suite", place)
-    for part in name.split("/"):
-        check_name(part, "case name", place)
-
-
 def _problems(name: str) -> Iterator[str]:
     if not name:
         yield "it is empty"

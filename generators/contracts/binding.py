@@ -10,6 +10,7 @@ from typing import Any
 
 import xxhash
 
+from generators.contracts.case import check_case_name
 from generators.contracts.faults import Fault, tensors_with
 from generators.contracts.model import LARGE, Contract, Parameter, Shape
 from generators.contracts.operator import Array, Arrays, Operator
@@ -174,6 +175,8 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
     place = SourceLocation(str(file.path))
     if file.numbering.word == OLD:
         raise InputError(file.numbering.text, place)
+    if meta:
+        check_case_name(meta.suite, meta.name, place)
     inputs, outputs = _named(file, operator, place)
     records = dict(zip(_distinct([*inputs, *outputs]), (*inputs.values(), *outputs.values()), strict=True))
     with located(place):
