@@ -1,83 +1,84 @@
-"""Case files of others, dumps of networks for instance, as drafts: their shapes count, and how often they occur."""
+"""Case files of others, dumps of networks for instance, as drafts."""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from generators.contracts.binding import plain_message
-from generators.importing.draft import CaseDraft, TensorDraft, dist_of, plain
+from generators.importing.draft import CaseDraft, Imported, Note, TensorDraft, dist_of, plain, stricter_criteria
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.casefiles.requested_criteria import criteria_of
 from schemas.casefiles.tensors import TensorRecord
-from schemas.errors import InputError
+from schemas.errors import InputError, SourceLocation
+from schemas.path_names import check_name
 from schemas.protos.messages import enum_names
 
-_KEPT: Final = 1 << 20  # bytes of stored values that go along with a spec
+_KEPT: Final = 1 << 20  # bytes of stored values that are copied beside a spec
 _DISTRIBUTIONS: Final = {"UNIFORM": "uniform", "GAUSSIAN": "normal"}
 
 
-def read_dump(path: Path, name: str, notes: Counter[str]) -> CaseDraft:
-    """The draft of one case file; name is how comments call it."""
+def read_dump(path: Path, name: str) -> Imported:
+    """The draft of one case file; name is how comments call it. InputError where it can't be read."""
+    imported = Imported()
     with read_case(path) as case:
         if case.numbering.text:
             raise InputError(f"{path}: {case.numbering.text}")
+        check_name(case.op, "operator", SourceLocation(str(path)))
         message = case.params_message()
         params = {} if message is None else plain_message(message)
-        return CaseDraft(
+        draft = CaseDraft(
             case.op,
             name,
-            [_tensor(record, True, notes) for record in case.inputs],
-            [_tensor(record, False, notes) for record in case.outputs],
+            [_tensor(record, True, imported.note) for record in case.inputs],
+            [_tensor(record, False, imported.note) for record in case.outputs],
             {key: list(value) if isinstance(value, tuple) else value for key, value in params.items()},
-            _criteria(case),
-            by_shape=True,
+            _criteria(case, imported.note),
         )
+    imported.drafts.append(draft)
+    return imported
 
 
-def _tensor(record: TensorRecord, drawn: bool, notes: Counter[str]) -> TensorDraft:
+def _tensor(record: TensorRecord, is_input: bool, note: Note) -> TensorDraft:
     draft = TensorDraft(record.shape, record.dtype.name, record.layout, record.strides)
-    if not drawn or not record.elements:
+    if not is_input or not record.elements:
         return draft
     if record.source == "random_data":
-        draft.dist = _dist(record, notes)
+        draft.dist = _dist(record, note)
     elif record.has_values and record.span * record.dtype.width <= _KEPT:
         try:
             draft.stored = np.ascontiguousarray(record.array())
         except InputError as error:
-            notes[f"{error}: these values are not kept, they are drawn as the contract says"] += 1
+            note(f"{error}: these values are not kept, they are drawn as the contract says")
     elif record.has_values:
-        notes[f"values of more than {_KEPT} bytes are not kept: they are drawn as the contract says"] += 1
+        note(f"values of more than {_KEPT} bytes are not kept: they are drawn as the contract says")
     return draft
 
 
-def _dist(record: TensorRecord, notes: Counter[str]) -> dict[str, Any]:
+def _dist(record: TensorRecord, note: Note) -> dict[str, Any]:
     random: Any = record.random
     word = enum_names("RandomDistribution")[random.distribution]
     kind = _DISTRIBUTIONS.get(word)
     if kind is None:
-        notes[f"random_data of {word}: drawn as the contract says"] += 1
+        note(f"random_data of {word}: drawn as the contract says")
         return {}
     names = ("mu", "sigma") if kind == "normal" else ("lower_bound", "upper_bound")
     first, second = (
         getattr(random, f"{name}_double") if random.HasField(f"{name}_double") else _short(getattr(random, name))
         for name in names
     )
-
-    def note(message: str) -> None:
-        notes[message] += 1
-
     return dist_of(kind, plain(first), plain(second), note)
 
 
 def _short(value: float) -> float:
-    """A float32 as the decimal that was meant: 0.1, not 0.10000000149."""
+    """A float32 as the shortest decimal that is read as it: 0.1, not 0.10000000149."""
     return float(str(np.float32(value)))
 
 
-def _criteria(case: CaseFile) -> list[dict[str, float]]:
+def _criteria(case: CaseFile, note: Note) -> list[dict[str, float]]:
     given = criteria_of(case)
-    return [{each.name: each.threshold for each in output} for output in given] if any(given) else []
+    if not any(given):
+        return []
+    return [stricter_criteria(((each.name, each.threshold) for each in output), note) for output in given]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,35 +13,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.importing.draft import (
-    CaseDraft,
-    TensorDraft,
-    as_list,
-    as_mapping,
-    criteria_by_output,
-    dist_of,
-    plain,
-    their_dtype,
-)
-from generators.importing.shapes import shapes_of
+from generators.importing.config_models import CaseConfig, Distribution, TensorConfig, config_dtype
+from generators.importing.draft import CaseDraft, Imported, TensorDraft, dist_of, plain, stricter_criteria
+from generators.importing.shapes import Shape, shapes_of
+from generators.specs.messages import mistakes, shown
+from generators.specs.yaml_loader import key_text
 from schemas.criteria import NAMES
-from schemas.dtypes import LAYOUTS
 from schemas.errors import InputError, SourceLocation
+from schemas.path_names import check_name
 from schemas.suggest import did_you_mean
+from schemas.tensor_descriptor import sparse_strides
 
 ENTRIES: Final = ("manual_data", "random_data", "random")  # the lists of cases; the latter two draw their shapes
 MARKS: Final = {"contain_nan": "nan", "contain_inf": "inf"}
-MARK_SHARE: Final = 0.01  # of the elements, at least one: the configs don't say how many
-_CASE: Final = frozenset((
-    "data_type", "random_distribution", "evaluation_criterion", "evaluation_threshold", "if_dynamic_threshold",
-    "dynamic_threshold", "op_params", "proto_params", "contain_nan", "contain_inf", "large_tensor", "inputs", "outputs",
-    "count", "seed", "cartesian",
-))  # fmt: skip
+MARKED_FRACTION: Final = 0.01  # of the elements, at least one: the configs don't say how many
 _GLOBAL: Final = frozenset(("op_name", *ENTRIES))
-_TENSOR: Final = frozenset((
-    "shape", "dtype", "layout", "random_distribution", "contain_nan", "contain_inf", "file_name", "strides", "stride",
-    "dim_stride", "large_tensor",
-))  # fmt: skip
 NO_EFFECT: Final[Mapping[str, str]] = {
     "device": "our files always carry their baseline",
     "require_value": "our files always hold their values",
@@ -52,12 +39,17 @@ NO_EFFECT: Final[Mapping[str, str]] = {
 """Keys that are known and change nothing here, and why."""
 
 
+class NoConfig(InputError):  # noqa: N818  an InputError, reported as one
+    """A JSON file that is something else than a config."""
+
+
 @dataclass(slots=True)
 class Config:
-    """A config being read: where it lies, and what was met on the way that doesn't go over as it stands."""
+    """A config being read: where it lies, its operator, and what was met on the way."""
 
     path: Path
-    notes: Counter[str] = field(default_factory=Counter)
+    op: str = ""
+    imported: Imported = field(default_factory=Imported)
 
     def place(self, key: str = "") -> SourceLocation:
         """Where a key path stands."""
@@ -67,38 +59,50 @@ class Config:
         """Note the keys that mean nothing here."""
         for key in found:
             if key in NO_EFFECT:
-                self.notes[f"{key} has no effect: {NO_EFFECT[key]}"] += 1
+                self.imported.note(f"{key} has no effect: {NO_EFFECT[key]}")
             elif key not in known:
-                self.notes[f"unknown key {key!r} {where}{_hint(key, known)}"] += 1
+                hint = did_you_mean(key, known)
+                self.imported.note(f"unknown key {key!r} {where}{hint if 'did you mean' in hint else ''}")
 
 
-def read_config(path: Path) -> tuple[list[CaseDraft], Counter[str]]:
-    """The cases of a config and what of it doesn't go over, counted; InputError where it is no config."""
+def read_config(path: Path) -> Imported:
+    """The cases of a config, and the errors of its entries; NoConfig or InputError where the file is no config."""
     config = Config(path)
-    try:
-        data = json.loads(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=_unique_keys)
-    except OSError as error:
-        raise InputError(f"can't read the config: {error.strerror}", SourceLocation(str(path))) from None
-    except json.JSONDecodeError as error:
-        raise InputError(error.msg, SourceLocation(str(path), error.lineno, error.colno)) from None
-    except (ValueError, RecursionError) as error:  # a key twice, not UTF-8, nested without end
-        raise InputError(f"no JSON config: {error}", SourceLocation(str(path))) from None
-    common = as_mapping(data, "the config", config.place())
-    op = common.get("op_name")
-    if not isinstance(op, str):
-        raise InputError("no op_name: this is no config of the generator", config.place())
-    config.check_keys(common, _CASE | _GLOBAL, "of the config")
+    common = _load(path)
+    if not isinstance(common, dict):
+        raise NoConfig(f"found {shown(common)}, expected a config: an object with op_name", config.place())
+    if not isinstance(common.get("op_name"), str):
+        lacks = "op_name" not in common and not any(section in common for section in ENTRIES)
+        raise (NoConfig if lacks else InputError)("no op_name: this is no config of the generator", config.place())
+    config.op = check_name(common["op_name"], "operator", config.place("op_name"))
+    config.check_keys(common, frozenset(CaseConfig.model_fields) | _GLOBAL, "of the config")
     if not any(section in common for section in ENTRIES):
         raise InputError(f"no cases: expected {' or '.join(ENTRIES[:2])}", config.place())
-    drafts: list[CaseDraft] = []
     for section in ENTRIES:
         raw = common.get(section, [])
         for index, entry in enumerate(raw if isinstance(raw, list) else [raw]):
-            where = f"{section}[{index}]"
-            local = as_mapping(entry, where, config.place(where))
-            config.check_keys(local, _CASE, f"in {section}")
-            drafts += _cases(config, op, {**common, **local}, where, drawn=section != "manual_data")
-    return drafts, config.notes
+            try:
+                config.imported.drafts += _entry(config, common, entry, section, index)
+            except InputError as error:
+                config.imported.errors.append(error)
+    # A mistake in a global key is one mistake, however many entries it is in.
+    config.imported.errors = list({str(error): error for error in config.imported.errors}.values())
+    return config.imported
+
+
+def _load(path: Path) -> Any:
+    place = SourceLocation(str(path))
+    try:
+        return json.loads(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=_unique_keys)
+    except OSError as error:
+        raise InputError(f"can't read the config: {error.strerror or error}", place) from None
+    except json.JSONDecodeError as error:
+        raise InputError(error.msg, SourceLocation(str(path), error.lineno, error.colno)) from None
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # a key twice, not UTF-8, a number of too many digits, nested too deep
+        raise InputError(f"no JSON config: {error}", place) from None
 
 
 def _unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -108,78 +112,76 @@ def _unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _hint(key: str, known: frozenset[str]) -> str:
-    hint = did_you_mean(key, known)
-    return hint if "did you mean" in hint else ""
-
-
 # ---- one entry ----
 
 
-def _cases(config: Config, op: str, entry: Mapping[str, Any], where: str, drawn: bool) -> Iterator[CaseDraft]:
+def _entry(config: Config, common: Mapping[str, Any], local: Any, section: str, index: int) -> list[CaseDraft]:
+    """The cases of one entry; InputError with the key path of everything that is wrong with it."""
+    where = f"{section}[{index}]"
+    if not isinstance(local, dict):
+        raise InputError(f"found {shown(local)}, expected an object", config.place(where))
+    given = {key: value for key, value in {**common, **local}.items() if key not in _GLOBAL}
+    wrong = list(mistakes(CaseConfig, given))
+    if wrong:
+        raise _together(config, local, where, [(each.path, each.message) for each in wrong])
+    entry = CaseConfig.model_validate(given)
+    config.check_keys(local, frozenset(CaseConfig.model_fields), f"in {section}")
+    for role in ("inputs", "outputs"):
+        for tensor in given.get(role, ()):
+            config.check_keys(tensor, frozenset(TensorConfig.model_fields), f"of {role}")
     place = config.place(where)
-    raws = {
-        role: [
-            as_mapping(each, f"{role}[{index}]", place)
-            for index, each in enumerate(as_list(entry.get(role, []), role, place))
-        ]
-        for role in ("inputs", "outputs")
-    }
-    for role, tensors in raws.items():
-        for tensor in tensors:
-            config.check_keys(tensor, _TENSOR, f"of {role}")
-    for dtypes in _dtypes(entry, raws, place):
-        for shapes in shapes_of(op, raws, entry, drawn, place):
-            yield _case(config, op, entry, raws, dtypes, shapes, where)
+    return [
+        _case(config, entry, dtypes, shapes, where)
+        for dtypes in _dtypes(entry, place)
+        for shapes in shapes_of(config.op, entry, section != "manual_data", place)
+    ]
+
+
+def _together(
+    config: Config, local: Mapping[str, Any], where: str, wrong: Sequence[tuple[Sequence[str | int], str]]
+) -> InputError:
+    """One error of several, each with its key path: below the entry, or of a global key."""
+    errors = []
+    for path, message in wrong:
+        own = f"{where}.{key_text(path)}" if not path or path[0] in local else key_text(path)
+        errors.append(InputError(message, config.place(own.rstrip("."))))
+    return errors[0] if len(errors) == 1 else InputError("\n".join(map(str, errors)))
 
 
 def _case(
-    config: Config,
-    op: str,
-    entry: Mapping[str, Any],
-    raws: Mapping[str, Sequence[Mapping[str, Any]]],
-    dtypes: Sequence[str | None],
-    shapes: Sequence[tuple[int, ...]],
-    where: str,
+    config: Config, entry: CaseConfig, dtypes: Sequence[str | None], shapes: Sequence[Shape], where: str
 ) -> CaseDraft:
-    place = config.place(where)
+    given = [*((tensor, True) for tensor in entry.inputs), *((tensor, False) for tensor in entry.outputs)]
     tensors = [
-        _tensor(config, {**_inherited(entry), **raw}, dtype, shape, place, role == "inputs")
-        for (role, raw), dtype, shape in zip(
-            ((role, raw) for role in raws for raw in raws[role]), dtypes, shapes, strict=True
-        )
+        _tensor(config, entry, tensor, dtype, shape, is_input, where)
+        for (tensor, is_input), dtype, shape in zip(given, dtypes, shapes, strict=True)
     ]
-    inputs, outputs = tensors[: len(raws["inputs"])], tensors[len(raws["inputs"]) :]
-    large = entry.get("large_tensor") or any(raw.get("large_tensor") for role in raws.values() for raw in role)
+    params, large = _params(config, entry, where)
+    large = large or bool(entry.large_tensor) or any(tensor.large_tensor for tensor, _ in given)
     return CaseDraft(
-        op,
+        config.op,
         f"{config.path.name}: {where}",
-        inputs,
-        outputs,
-        _params(config, entry, place),
-        _criteria(config, entry, len(outputs), place),
+        tensors[: len(entry.inputs)],
+        tensors[len(entry.inputs) :],
+        params,
+        _criteria(config, entry),
         ("large",) if large else (),
     )
 
 
-def _inherited(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: entry[key] for key in ("random_distribution", *MARKS) if key in entry}
-
-
-def _dtypes(
-    entry: Mapping[str, Any], raws: Mapping[str, Sequence[Mapping[str, Any]]], place: SourceLocation
-) -> Iterator[list[str | None]]:
+def _dtypes(entry: CaseConfig, place: SourceLocation) -> Iterator[list[str | None]]:
     """The dtypes of all tensors, per combination: lists side by side, those of one tensor and those of data_type."""
-    given = as_mapping(entry.get("data_type", {}), "data_type", place)
     columns: list[list[str | None]] = []
-    for role, key in (("inputs", "input_dtype"), ("outputs", "output_dtype")):
-        common = as_list(given.get(key, []), f"data_type.{key}", place)
-        several = bool(common) and all(isinstance(each, list) for each in common)
-        rows = common if several else [common]
-        for index, raw in enumerate(raws[role]):
-            own = raw.get("dtype", [row[index] if index < len(row) else None for row in rows])
-            names = own if isinstance(own, list) else [own]
-            columns.append([None if name is None else their_dtype(name, place).name for name in names])
+    for tensors, common in (
+        (entry.inputs, entry.data_type.input_dtype),
+        (entry.outputs, entry.data_type.output_dtype),
+    ):
+        rows: list[Any] = common if common and all(isinstance(row, list) for row in common) else [common]
+        for index, tensor in enumerate(tensors):
+            names: list[Any] = [row[index] if index < len(row) else None for row in rows]
+            if tensor.dtype is not None:
+                names = tensor.dtype if isinstance(tensor.dtype, list) else [tensor.dtype]
+            columns.append([None if name is None else config_dtype(name).name for name in names])
     count = max((len(column) for column in columns), default=1)
     if any(len(column) not in (1, count) for column in columns):
         raise InputError(f"dtype lists of different lengths: {[len(column) for column in columns]}", place)
@@ -189,91 +191,93 @@ def _dtypes(
 
 def _tensor(
     config: Config,
-    raw: Mapping[str, Any],
+    entry: CaseConfig,
+    tensor: TensorConfig,
     dtype: str | None,
-    shape: tuple[int, ...],
-    place: SourceLocation,
-    drawn: bool,
+    shape: Shape,
+    is_input: bool,
+    where: str,
 ) -> TensorDraft:
-    layout = raw.get("layout")
-    if layout is not None and layout not in LAYOUTS:
-        raise InputError(f"unknown layout {layout!r}{did_you_mean(str(layout), LAYOUTS)}", place)
-    draft = TensorDraft(shape, dtype, layout)
-    strides = next((raw[key] for key in ("strides", "stride", "dim_stride") if key in raw), None)
-    if strides is not None:
-        draft.strides = tuple(as_list(strides, "strides", place))
-    if not drawn:
+    given = (tensor.strides, tensor.stride, tensor.dim_stride)
+    strides: Sequence[int] | None = next((each for each in given if each is not None), None)
+    try:
+        sparse = None if strides is None else sparse_strides(shape, strides)
+    except ValueError as error:
+        raise InputError(str(error), config.place(where)) from None
+    draft = TensorDraft(shape, dtype, tensor.layout, sparse)
+    if not is_input:
+        if tensor.file_name:
+            config.imported.note("file_name of an output is not read: baselines are computed")
         return draft
-    if raw.get("file_name"):
-        draft.stored = _stored(config, raw["file_name"], dtype, shape, place)
-    elif "random_distribution" in raw:
-        draft.dist = _dist(config, raw["random_distribution"], place)
+    distribution = tensor.random_distribution or entry.random_distribution
+    if tensor.file_name:
+        draft.stored = _stored(config, tensor.file_name, dtype, shape, where)
+    elif distribution is not None:
+        draft.dist = _dist(config, distribution)
     for key, word in MARKS.items():
-        if raw.get(key):
-            draft.dist[word] = MARK_SHARE
+        own = getattr(tensor, key)
+        if getattr(entry, key) if own is None else own:
+            draft.dist[word] = MARKED_FRACTION
     return draft
 
 
-def _dist(config: Config, raw: Any, place: SourceLocation) -> dict[str, Any]:
-    given = as_mapping(raw, "random_distribution", place)
-    if len(given) != 1:
-        raise InputError(f"random_distribution is {dict(given)!r}, expected one distribution", place)
-    ((name, numbers),) = given.items()
-    kind = {"uniform": "uniform", "gaussian": "normal", "normal": "normal"}.get(name)
-    if kind is None:
-        raise InputError(f"unknown random_distribution {name!r}, expected uniform or gaussian", place)
-    numbers = as_list(numbers, name, place)
-    if len(numbers) != 2 or not all(isinstance(each, (int, float)) for each in numbers):
-        raise InputError(f"{name} is {numbers!r}, expected two numbers", place)
-
-    def note(message: str) -> None:
-        config.notes[message] += 1
-
-    return dist_of(kind, plain(numbers[0]), plain(numbers[1]), note)
+def _dist(config: Config, given: Distribution) -> dict[str, Any]:
+    (name,) = given.model_fields_set
+    first, second = (plain(number) for number in getattr(given, name))
+    return dist_of("uniform" if name == "uniform" else "normal", first, second, config.imported.note)
 
 
-def _stored(
-    config: Config, name: Any, dtype: str | None, shape: tuple[int, ...], place: SourceLocation
-) -> NDArray[Any]:
+def _stored(config: Config, name: str, dtype: str | None, shape: Shape, where: str) -> NDArray[Any]:
     """The values of file_name, relative to the config: .npy, numbers as text, or raw elements in the tensor's dtype."""
-    path = config.path.parent / str(name)
-    known = their_dtype(dtype or "float", place)
+    path, place = config.path.parent / name, config.place(where)
+    known = config_dtype(dtype or "float")
+    if known.storage is None:
+        raise InputError(f"file_name {path}: values of dtype {known.name} can't be read", place)
     try:
+        if not path.is_file():
+            reason = "it is no regular file" if path.exists() else "no such file"
+            raise InputError(f"file_name {path}: {reason}", place)
         if path.suffix == ".npy":
             found: NDArray[Any] = np.load(path, allow_pickle=False)
         elif path.suffix in (".txt", ".csv"):
             words = path.read_text(encoding="utf-8-sig").replace(",", " ").split()
             found = np.array(list(map(float if known.is_float else int, words)))
         else:
-            found = np.fromfile(path, known.storage)
-        return found.astype(known.storage, casting="same_kind" if found.size else "unsafe").reshape(shape)
+            found = np.fromfile(path, known.storage, math.prod(shape) + 1)
+        with np.errstate(over="raise"):
+            stored = found.astype(known.storage, casting="same_kind" if found.size else "unsafe").reshape(shape)
+        if not known.is_float and not np.array_equal(stored.ravel(), found.ravel()):
+            raise InputError(f"file_name {path}: a value doesn't fit {known.name}", place)
+        return stored
+    except FloatingPointError:
+        raise InputError(f"file_name {path}: a value is beyond the largest of {known.name}", place) from None
     except OSError as error:
         raise InputError(f"file_name {path}: {error.strerror or error}", place) from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError, EOFError) as error:
         raise InputError(f"file_name {path}: {error}", place) from None
 
 
-def _params(config: Config, entry: Mapping[str, Any], place: SourceLocation) -> dict[str, Any]:
-    given = {
-        **as_mapping(entry.get("proto_params", {}), "proto_params", place),
-        **as_mapping(entry.get("op_params", {}), "op_params", place),
-    }
+def _params(config: Config, entry: CaseConfig, where: str) -> tuple[dict[str, Any], bool]:
+    """The operator's parameters, and whether they say that a tensor is large."""
+    given = {**entry.proto_params, **entry.op_params}
+    large = given.pop("large_tensor", False)
+    if not isinstance(large, bool):
+        raise InputError(f"large_tensor is {shown(large)}, expected true or false", config.place(where))
     for key in NO_EFFECT.keys() & given.keys():
-        config.notes[f"{key} has no effect: {NO_EFFECT[key]}"] += 1
-    return {key: value for key, value in given.items() if key not in NO_EFFECT}
+        config.imported.note(f"{key} has no effect: {NO_EFFECT[key]}")
+    return {key: _whole(value) for key, value in given.items() if key not in NO_EFFECT}, large
 
 
-def _criteria(config: Config, entry: Mapping[str, Any], outputs: int, place: SourceLocation) -> list[dict[str, float]]:
-    if entry.get("if_dynamic_threshold") or entry.get("dynamic_threshold"):
-        config.notes["dynamic thresholds: give them with `mluops gen --dynamic-thresholds`"] += 1
+def _whole(value: Any) -> Any:
+    return [_whole(each) for each in value] if isinstance(value, list) else plain(value)
+
+
+def _criteria(config: Config, entry: CaseConfig) -> list[dict[str, float]]:
+    if entry.if_dynamic_threshold or entry.dynamic_threshold:
+        config.imported.note("dynamic thresholds: give them with `mluops gen --dynamic-thresholds`")
         return []
-    names = [
-        str(each).upper() for each in as_list(entry.get("evaluation_criterion", []), "evaluation_criterion", place)
-    ]
-    thresholds = as_list(entry.get("evaluation_threshold", []), "evaluation_threshold", place)
-    if len(names) != len(thresholds):
-        raise InputError(f"{len(names)} evaluation_criterion, but {len(thresholds)} evaluation_threshold", place)
-    unknown = next((name for name in names if name not in NAMES), None)
-    if unknown is not None:
-        raise InputError(f"unknown criterion {unknown.lower()!r}{did_you_mean(unknown.lower(), NAMES.values())}", place)
-    return criteria_by_output(outputs, [NAMES[name] for name in names], thresholds) if names else []
+    if not entry.evaluation_criterion:
+        return []
+    names = [NAMES[name.upper()] for name in entry.evaluation_criterion]
+    criteria = stricter_criteria(zip(names, entry.evaluation_threshold, strict=True), config.imported.note)
+    return [dict(criteria) for _ in entry.outputs]

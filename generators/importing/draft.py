@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
-from schemas.dtypes import DType, dtype_named
-from schemas.errors import InputError, SourceLocation
+from schemas.errors import InputError
 
-Note = Callable[[str], None]  # told what doesn't go over as it stands
-_THEIRS = {"complex32": "complex_half", "complex64": "complex_float", "fp16": "half", "fp32": "float", "fp64": "double"}
+Note = Callable[[str], None]  # is called with what is not converted as it stands
 
 
 @dataclass(slots=True)
 class TensorDraft:
-    """One tensor: what a spec says of it. dist is in the spec's words, empty: the contract's way; stored are values
-    that go to a file beside the spec."""
+    """One tensor: what a spec says of it.
+
+    dist is in the spec's words; empty: the contract's default. stored are values that go to a file beside the spec.
+    """
 
     shape: tuple[int, ...]
     dtype: str | None = None
@@ -30,10 +33,7 @@ class TensorDraft:
 
 @dataclass(slots=True)
 class CaseDraft:
-    """One case of others: tensors by position, and where it stands (file and place in it).
-
-    by_shape: cases of equal shapes, dtypes and parameters count as one, whatever their values.
-    """
+    """One case of others: tensors by position, and where it stands (file and place in it)."""
 
     op: str
     place: str
@@ -42,32 +42,37 @@ class CaseDraft:
     params: dict[str, Any] = field(default_factory=dict)
     criteria: list[dict[str, float]] = field(default_factory=list)  # per output; empty: the contract's
     tags: tuple[str, ...] = ()
-    by_shape: bool = False
 
     def key(self) -> str:
-        """Equal for cases that are the same."""
+        """Equal for cases that are the same: shapes, parameters, criteria, and data that are drawn alike or equal."""
         tensors = [
-            (each.shape, each.dtype, each.layout, each.strides, None if self.by_shape else (each.dist, _id(each)))
+            (each.shape, each.dtype, each.layout, each.strides, each.dist, _hash(each.stored))
             for each in (*self.inputs, *self.outputs)
         ]
-        criteria = None if self.by_shape else self.criteria
-        return repr((self.op, tensors, sorted(self.params.items()), criteria, self.tags))
+        return repr((self.op, tensors, sorted(self.params.items()), self.criteria, self.tags))
 
 
-def _id(tensor: TensorDraft) -> int:
-    return id(tensor.stored) if tensor.stored is not None else 0
+def _hash(stored: NDArray[Any] | None) -> str:
+    if stored is None:
+        return ""
+    return xxhash.xxh3_128_hexdigest(np.ascontiguousarray(stored).reshape(-1).view(np.uint8).data)
 
 
-def their_dtype(name: Any, place: SourceLocation) -> DType:
-    """The dtype of a name as others write it; InputError where there is none."""
-    found = dtype_named(_THEIRS.get(name, name)) if isinstance(name, str) else None
-    if found is None:
-        raise InputError(f"unknown dtype {name!r}", place)
-    return found
+@dataclass(slots=True)
+class Imported:
+    """What was read: the cases, counted notes on what is not converted as it stands, and what is wrong."""
+
+    drafts: list[CaseDraft] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+    errors: list[InputError] = field(default_factory=list)
+
+    def note(self, message: str) -> None:
+        """Count a note."""
+        self.notes[message] += 1
 
 
 def dist_of(kind: str, first: float, second: float, note: Note) -> dict[str, Any]:
-    """uniform or normal in our words: equal bounds are a constant, inverted ones are swapped, which note is told."""
+    """uniform or normal in our words: equal bounds are a constant, inverted ones are swapped with a note."""
     if kind == "normal":
         return {"normal": [first, second]} if second else {"constant": first}
     if first == second:
@@ -83,20 +88,11 @@ def plain(number: float) -> float | int:
     return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < 2**53 else number
 
 
-def criteria_by_output(outputs: int, names: list[str], thresholds: list[float]) -> list[dict[str, float]]:
-    """The same criteria for every output."""
-    return [dict(zip(names, map(float, thresholds), strict=True)) for _ in range(outputs)]
-
-
-def as_mapping(value: Any, what: str, place: SourceLocation) -> Mapping[str, Any]:
-    """A JSON object; InputError where it is something else."""
-    if not isinstance(value, dict):
-        raise InputError(f"{what} is {value!r}, expected an object", place)
-    return value
-
-
-def as_list(value: Any, what: str, place: SourceLocation) -> list[Any]:
-    """A JSON list; InputError where it is something else."""
-    if not isinstance(value, list):
-        raise InputError(f"{what} is {value!r}, expected a list", place)
-    return value
+def stricter_criteria(given: Iterable[tuple[str, float]], note: Note) -> dict[str, float]:
+    """Thresholds by criterion; of a criterion that is given twice the stricter one, with a note."""
+    kept: dict[str, float] = {}
+    for name, threshold in given:
+        if kept.setdefault(name, threshold) != threshold:
+            kept[name] = min(kept[name], threshold)
+            note(f"criterion {name} has several thresholds: the strictest, {plain(kept[name])}, is taken")
+    return kept

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
-from generators.contracts.model import Contract, Violation
+from generators.contracts.model import OURS, Contract, Violation
 from generators.contracts.operator import Operator
-from generators.importing.draft import CaseDraft, TensorDraft
+from generators.importing.draft import CaseDraft, Note, TensorDraft
+from generators.specs.case_builder import CaseBuilder, Problem
+from generators.specs.messages import mistakes
+from generators.specs.models import Entry as EntryModel
+from generators.specs.yaml_loader import key_text
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
 from schemas.tensor_descriptor import Descriptor, sparse_strides
@@ -19,10 +23,14 @@ NAME_LENGTH: Final = 80
 _ROLES: Final = ("inputs", "outputs")
 
 
-def entry_of(draft: CaseDraft, operator: Operator | None, notes: Counter[str]) -> Entry:
+class Unwritable(InputError):  # noqa: N818  an InputError, reported as one
+    """An entry that no spec may hold."""
+
+
+def entry_of(draft: CaseDraft, operator: Operator | None, note: Note) -> Entry:
     """The entry without its name; InputError where the operator can't have such a case."""
     if operator is None:
-        return _foreign(draft)
+        return _foreign(draft, note)
     contract = operator.contract
     specs = {"inputs": contract.inputs, "outputs": contract.outputs}
     tensors = {"inputs": draft.inputs, "outputs": draft.outputs}
@@ -31,7 +39,7 @@ def entry_of(draft: CaseDraft, operator: Operator | None, notes: Counter[str]) -
             names = ", ".join(spec.name for spec in specs[role])
             raise InputError(f"{len(tensors[role])} {role}, {draft.op} has {len(specs[role])}: {names}")
     entry: Entry = {}
-    params = _params(draft, contract, notes)
+    params = _params(draft, contract, note)
     if params:
         entry["params"] = params
     first: dict[str, str] = {}
@@ -42,7 +50,7 @@ def entry_of(draft: CaseDraft, operator: Operator | None, notes: Counter[str]) -
             first[spec.name] = tensor.dtype = tensor.dtype or default
             tensor.layout = tensor.layout or spec.layout
             entry[role][spec.name] = _tensor(tensor, default, spec.layout)
-    _mend_values(draft, operator, entry, notes)
+    _mend_values(draft, operator, entry, note)
     own = {spec.name: {each.name: each.threshold for each in spec.criteria} for spec in contract.outputs}
     criteria = dict(zip(own, draft.criteria, strict=False))
     if criteria and criteria != own:
@@ -65,14 +73,29 @@ def _set_expectation(entry: Entry, draft: CaseDraft, contract: Contract, params:
     if len(found) > 1 or (found and not found[0].statuses):
         raise InputError("; ".join(violation.text for violation in found))
     if found and found[0].statuses != ("SUCCESS",):
-        entry["expect"] = list(found[0].statuses) if len(found[0].statuses) > 1 else found[0].statuses[0]
+        key = "expect_beyond_design" if found[0].origin == OURS else "expect"
+        entry[key] = list(found[0].statuses) if len(found[0].statuses) > 1 else found[0].statuses[0]
 
 
-def _params(draft: CaseDraft, contract: Contract, notes: Counter[str]) -> dict[str, Any]:
+def check_entry(entry: Entry, name: str, operator: Operator | None) -> None:
+    """Unwritable unless `mluops gen` would take the entry: the grammar of specs, and the operator's contract."""
+    given = {"name": name, **{key: value for key, value in entry.items() if key != ASIDE}}
+    wrong = [f"{key_text(each.path)}: {each.message}" for each in mistakes(EntryModel, given)]
+    if wrong:
+        raise Unwritable("; ".join(wrong))
+    if operator is None:
+        return
+    given.pop("criteria", None)  # the grammar has checked them; a case's are told with a line of a file
+    try:
+        CaseBuilder(operator.contract, Path(), 1).case(given, "imported", name, "")
+    except Problem as problem:
+        raise Unwritable(f"{key_text(problem.path)}: {problem.message}".removeprefix(": ")) from None
+
+
+def _params(draft: CaseDraft, contract: Contract, note: Note) -> dict[str, Any]:
     passed = {parameter.name for parameter in contract.passed_parameters}
-    told = {parameter.name for parameter in contract.parameters} - passed
-    for name in draft.params.keys() - passed - told:
-        notes[f"{name!r} is no parameter of {draft.op}"] += 1
+    for name in sorted(draft.params.keys() - {parameter.name for parameter in contract.parameters}):
+        note(f"{name!r} is no parameter of {draft.op}")
     params = {name: draft.params[name] for name in sorted(passed & draft.params.keys())}
     for name, value in params.items():
         if not _holdable(value):
@@ -80,22 +103,25 @@ def _params(draft: CaseDraft, contract: Contract, notes: Counter[str]) -> dict[s
     return params
 
 
-def _mend_values(draft: CaseDraft, operator: Operator, entry: Entry, notes: Counter[str]) -> None:
-    """Where the operator demands something of values that a distribution can't promise, its own way of drawing."""
+def _mend_values(draft: CaseDraft, operator: Operator, entry: Entry, note: Note) -> None:
+    """Take the contract's default where the operator demands something of values that a distribution can't promise."""
     for spec, tensor in zip(operator.contract.inputs, draft.inputs, strict=True):
         dist = entry["inputs"][spec.name].get("dist", {})
         if not operator.contract.nan_inf and ("nan" in dist or "inf" in dist):
-            notes[f"{draft.op} takes no NaN and Inf: left out"] += 1
+            note(f"{draft.op} takes no NaN and Inf: left out")
             dist.pop("nan", None), dist.pop("inf", None)
         whole = not DTYPES[tensor.dtype or spec.dtypes[0]].is_float
+        if whole and ("nan" in dist or "inf" in dist):
+            note(f"{spec.name} of {draft.op} holds integers, so no NaN and Inf: left out")
+            dist.pop("nan", None), dist.pop("inf", None)
         if dist and whole and type(operator).check_values is not Operator.check_values:
-            notes[f"{spec.name} has to meet rules that its distribution doesn't: drawn as the contract says"] += 1
+            note(f"{spec.name} has to meet rules that its distribution doesn't: drawn as the contract says")
             dist.clear()
         if not dist:
             entry["inputs"][spec.name].pop("dist", None)
 
 
-def _foreign(draft: CaseDraft) -> Entry:
+def _foreign(draft: CaseDraft, note: Note) -> Entry:
     """An entry of an operator without a contract: everything is said."""
     entry: Entry = {}
     held = {name: value for name, value in draft.params.items() if _holdable(value)}
@@ -103,6 +129,8 @@ def _foreign(draft: CaseDraft) -> Entry:
         entry["params"] = held
     if len(held) < len(draft.params):
         entry[ASIDE] = {name: value for name, value in draft.params.items() if name not in held}
+        for name in entry[ASIDE]:
+            note(f"parameter {name} of {draft.op} is no whole number, which is all that specs hold: kept as a comment")
     for role, tensors in zip(_ROLES, (draft.inputs, draft.outputs), strict=True):
         entry[role] = {f"{role[:-1]}{index}": _tensor(tensor, None, None) for index, tensor in enumerate(tensors)}
     if any(draft.criteria):
@@ -119,7 +147,7 @@ def _holdable(value: Any) -> bool:
 
 
 def _tensor(tensor: TensorDraft, dtype: str | None, layout: str | None) -> dict[str, Any]:
-    """What a spec says of a tensor, without what goes without saying."""
+    """What a spec says of a tensor, without what is the contract's default."""
     said: dict[str, Any] = {"shape": list(tensor.shape)}
     if tensor.dtype not in (None, dtype):
         said["dtype"] = tensor.dtype

@@ -2,12 +2,13 @@
 
 A shape is a list. In a random entry each of its places is a size, [low, high] (drawn, both inclusive), or, with
 cartesian true, a list of sizes of which every combination is taken; the whole shape may be {"rank": [low, high],
-"dims": [low, high]}. count says how many cases are drawn (one by default), seed from what.
+"dims": [low, high]}. count is how many cases are drawn, one by default; seed keys the draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, Final
 
@@ -15,62 +16,61 @@ import numpy as np
 
 from generators.contracts.model import Env, TensorSpec
 from generators.data.rng import keyed_generator
-from generators.expressions import parse_expression
-from generators.importing.draft import as_list
+from generators.expressions import UNCOMPUTABLE, Expression, parse_expression
+from generators.importing.config_models import CaseConfig, RandomShape
 from generators.operator_registry import operators
+from generators.specs.fields import MOST_CASES
 from schemas.errors import InputError, SourceLocation
 
 Shape = tuple[int, ...]
+_Open = list[int | list[int]] | RandomShape
 _TRIES: Final = 1000  # draws until a case meets the operator's rules
 
 
-def shapes_of(
-    op: str,
-    raws: Mapping[str, Sequence[Mapping[str, Any]]],
-    entry: Mapping[str, Any],
-    drawn: bool,
-    place: SourceLocation,
-) -> Iterator[list[Shape]]:
+def shapes_of(op: str, entry: CaseConfig, drawn: bool, place: SourceLocation) -> Iterator[list[Shape]]:
     """The shapes of all tensors, inputs first, per case; InputError where an entry gives none."""
-    tensors = [raw for role in ("inputs", "outputs") for raw in raws[role]]
-    for raw in tensors:
-        if "shape" not in raw:
-            raise InputError("a tensor has no shape", place)
-    shapes = [raw["shape"] for raw in tensors]
-    if not drawn or all(_is_fixed(shape) for shape in shapes):
-        yield [_fixed(shape, place) for shape in shapes]
+    shapes: list[_Open] = [tensor.shape for tensor in (*entry.inputs, *entry.outputs)]
+    fixed = [_fixed(shape) for shape in shapes]
+    if all(shape is not None for shape in fixed):
+        yield [shape for shape in fixed if shape is not None]
         return
-    if entry.get("cartesian"):
+    if not drawn:
+        raise InputError("a shape leaves sizes open, expected a list of sizes of 0 or more", place)
+    if entry.cartesian:
         yield from _products(shapes, place)
         return
-    rng = keyed_generator((int(entry.get("seed", 1)), op, str(place)))
-    specs = _specs(op, len(raws["inputs"]), len(raws["outputs"]))
-    for _ in range(int(entry.get("count", 1))):
-        yield _legal(op, shapes, specs, rng, place)
+    rng = keyed_generator((entry.seed, op, str(place.key)))
+    specs = _specs(op, len(entry.inputs), len(entry.outputs))
+    params = {**entry.proto_params, **entry.op_params}
+    for _ in range(entry.count):
+        yield _legal(op, shapes, specs, params, rng, place)
 
 
-def _is_fixed(shape: Any) -> bool:
-    return isinstance(shape, list) and all(isinstance(size, int) for size in shape)
+def _fixed(shape: _Open) -> Shape | None:
+    """The shape, None where it leaves sizes open."""
+    if isinstance(shape, RandomShape):
+        return None
+    sizes = [size for size in shape if isinstance(size, int)]
+    return tuple(sizes) if len(sizes) == len(shape) else None
 
 
-def _fixed(shape: Any, place: SourceLocation) -> Shape:
-    sizes = as_list(shape, "shape", place)
-    if not all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in sizes):
-        raise InputError(f"shape is {shape!r}, expected a list of sizes of 0 or more", place)
-    return tuple(sizes)
-
-
-def _products(shapes: Sequence[Any], place: SourceLocation) -> Iterator[list[Shape]]:
+def _products(shapes: Sequence[_Open], place: SourceLocation) -> Iterator[list[Shape]]:
     """Every combination of the sizes that are listed."""
-    choices = [
-        [size if isinstance(size, list) else [size] for size in as_list(shape, "shape", place)] for shape in shapes
-    ]
+    choices: list[list[list[int]]] = []
+    for shape in shapes:
+        if isinstance(shape, RandomShape):
+            raise InputError("a cartesian entry lists the sizes of its shapes, it draws no rank", place)
+        choices.append([size if isinstance(size, list) else [size] for size in shape])
+    count = math.prod(len(sizes) for shape in choices for sizes in shape)
+    if count > MOST_CASES:
+        raise InputError(f"the sizes make {count} cases, expected {MOST_CASES} at most", place)
     for combination in product(*(axis for shape in choices for axis in shape)):
         sizes = iter(combination)
-        yield [_fixed([next(sizes) for _ in shape], place) for shape in choices]
+        yield [tuple(next(sizes) for _ in shape) for shape in choices]
 
 
 def _specs(op: str, inputs: int, outputs: int) -> list[TensorSpec] | None:
+    """The tensors of a known operator's contract, None where the entry has others."""
     operator = operators().get(op)
     if operator is None or (len(operator.contract.inputs), len(operator.contract.outputs)) != (inputs, outputs):
         return None
@@ -78,20 +78,27 @@ def _specs(op: str, inputs: int, outputs: int) -> list[TensorSpec] | None:
 
 
 def _legal(
-    op: str, shapes: Sequence[Any], specs: list[TensorSpec] | None, rng: np.random.Generator, place: SourceLocation
+    op: str,
+    shapes: Sequence[_Open],
+    specs: list[TensorSpec] | None,
+    params: dict[str, Any],
+    rng: np.random.Generator,
+    place: SourceLocation,
 ) -> list[Shape]:
     """Drawn shapes that meet the rules on sizes of a known operator; of another the first that are drawn."""
+    if specs is None:
+        return [_drawn(shape, (), {}, rng, place) for shape in shapes]
+    contract = operators()[op].contract
+    passed = {each.name for each in contract.passed_parameters}
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
     for _ in range(_TRIES):
-        sizes: dict[str, int] = {}
-        found = []
-        for index, shape in enumerate(shapes):
-            names = specs[index].shape.split() if specs is not None else []
-            found.append(_drawn(shape, names, sizes, rng, place))
-        if specs is None:
-            return found
-        contract = operators()[op].contract
-        env = contract.bind({spec.name: shape for spec, shape in zip(specs, found, strict=True)}, sizes)
-        agree = all(contract.shape(spec.name, env) == shape for spec, shape in zip(specs, found, strict=True))
+        env: Env = {name: value for name, value in given.items() if name in passed}
+        found = [_drawn(shape, spec.dims, env, rng, place) for shape, spec in zip(shapes, specs, strict=True)]
+        try:
+            env = contract.bind({spec.name: shape for spec, shape in zip(specs, found, strict=True)}, env)
+            agree = all(contract.shape(spec.name, env) == shape for spec, shape in zip(specs, found, strict=True))
+        except UNCOMPUTABLE as error:
+            raise InputError(f"the shapes of {op} can't be computed from its parameters: {error}", place) from None
         if agree and all(_holds(rule.holds, env) for rule in contract.rules):
             return found
     raise InputError(f"no shapes that {op} accepts were found in {_TRIES} draws", place)
@@ -101,34 +108,41 @@ def _holds(rule: str, env: Env) -> bool:
     """Whether a rule holds; one that reads what isn't known yet does."""
     try:
         return bool(parse_expression(rule)(env))
-    except (NameError, IndexError, TypeError, ZeroDivisionError):
+    except UNCOMPUTABLE:
         return True
 
 
 def _drawn(
-    shape: Any, names: Sequence[str], sizes: dict[str, int], rng: np.random.Generator, place: SourceLocation
+    shape: _Open, dims: Sequence[Expression], env: Env, rng: np.random.Generator, place: SourceLocation
 ) -> Shape:
-    """One shape; places of the same name in the operator's contract get the same size."""
-    if isinstance(shape, dict):
-        rank = len(names) or _between(shape.get("rank", [1, 4]), rng, place)
-        shape = [shape.get("dims", [1, 64])] * rank
+    """One shape; an open size that the contract computes from what is known (another size, a parameter) is that."""
+    if isinstance(shape, RandomShape):
+        rank = len(dims) or _between(shape.rank, rng, place)
+        shape = [shape.dims] * rank
     found = []
-    for axis, size in enumerate(as_list(shape, "shape", place)):
-        name = names[axis] if axis < len(names) else ""
-        if name.isidentifier() and name in sizes and isinstance(size, list):
-            found.append(sizes[name])
-            continue
-        value = _between(size, rng, place) if isinstance(size, list) else size
-        if name.isidentifier():
-            sizes.setdefault(name, value)
-        elif name.isdecimal() and isinstance(size, list):
-            value = int(name)
+    for axis, size in enumerate(shape):
+        expression = dims[axis] if axis < len(dims) else None
+        value = size if isinstance(size, int) else _known(expression, env)
+        if value is None:
+            assert isinstance(size, list)
+            value = _between(size, rng, place)
+        if expression is not None and expression.text.isidentifier():
+            env.setdefault(expression.text, value)
         found.append(value)
-    return _fixed(found, place)
+    return tuple(found)
 
 
-def _between(bounds: Any, rng: np.random.Generator, place: SourceLocation) -> int:
-    low, high = _fixed(bounds, place) if isinstance(bounds, list) and len(bounds) == 2 else (1, 0)
+def _known(expression: Expression | None, env: Env) -> int | None:
+    """The size that a dim of a contract computes, None where that needs more than is known."""
+    try:
+        value = None if expression is None else expression(env)
+    except UNCOMPUTABLE:
+        return None
+    return value if type(value) is int and value >= 0 else None
+
+
+def _between(bounds: Sequence[int], rng: np.random.Generator, place: SourceLocation) -> int:
+    low, high = bounds if len(bounds) == 2 else (1, 0)
     if low > high:
-        raise InputError(f"a size is {bounds!r}, expected one or [low, high]", place)
+        raise InputError(f"a size is {list(bounds)!r}, expected one or [low, high]", place)
     return int(rng.integers(low, high, endpoint=True))

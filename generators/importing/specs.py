@@ -14,9 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.importing.draft import CaseDraft, TensorDraft
-from generators.importing.entry import ASIDE, Entry, case_name, entry_of
+from generators.contracts.operator import Operator
+from generators.importing.draft import CaseDraft, Note, TensorDraft
+from generators.importing.entry import ASIDE, Entry, Unwritable, case_name, check_entry, entry_of
 from generators.operator_registry import operators
+from schemas.atomic_files import Writer, write_files
 from schemas.errors import InputError, SourceLocation
 
 MARK: Final = "# Imported by `mluops import`"
@@ -27,7 +29,10 @@ _WORDS: Final = ("true", "false", "null", "True", "False", "Null", "TRUE", "FALS
 
 @dataclass(slots=True)
 class ImportedSpec:
-    """The spec of one operator: its text, the value files that it names, and how many cases made how many entries."""
+    """The spec of one operator: its text, the value files that it names, and how many cases made how many entries.
+
+    left_out are cases that the operator can't have, errors those that no spec may hold.
+    """
 
     op: str
     text: str
@@ -36,6 +41,7 @@ class ImportedSpec:
     entries: int
     known: bool
     left_out: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -46,46 +52,56 @@ class _Group:
     places: list[str]
 
 
-def specs_of(drafts: Sequence[CaseDraft], notes: Counter[str], suite: str) -> list[ImportedSpec]:
-    """A spec per operator, by name."""
+def specs_of(drafts: Sequence[CaseDraft], note: Note, suite: str) -> list[ImportedSpec]:
+    """A spec per operator, by name; note is called with what an operator does not take as it stands."""
     by_op: dict[str, dict[str, _Group]] = {}
     for draft in drafts:
         groups = by_op.setdefault(draft.op, {})
         groups.setdefault(draft.key(), _Group(draft, [])).places.append(draft.place)
-    return [_spec(op, list(by_op[op].values()), notes, suite) for op in sorted(by_op)]
+    return [_spec(op, list(by_op[op].values()), note, suite) for op in sorted(by_op)]
 
 
-def _spec(op: str, groups: list[_Group], notes: Counter[str], suite: str) -> ImportedSpec:
+def _spec(op: str, groups: list[_Group], note: Note, suite: str) -> ImportedSpec:
     operator = operators().get(op)
+    spec = ImportedSpec(op, "", {}, sum(len(group.places) for group in groups), 0, operator is not None)
     groups.sort(key=lambda group: (_elements(group.draft), group.draft.key(), group.places[0]))
     taken: Counter[str] = Counter()
-    files: dict[str, bytes] = {}
     body: list[str] = []
-    left_out: list[str] = []
     for group in groups:
         name = case_name(group.draft)
         taken[name] += 1
         if taken[name] > 1:
             name = f"{name}.{taken[name]}"
         try:
-            entry = entry_of(group.draft, operator, notes)
+            entry = _entry(group, name, operator, note)
         except InputError as error:
-            left_out.append(f"{group.places[0]}: left out: {error.message}")
-            body += [f"    # {_origin(group)}", f"    # left out: {error.message}"]
+            told = f"{group.places[0]}: left out: {error.message}"
+            (spec.errors if isinstance(error, Unwritable) else spec.left_out).append(told)
+            body += [_comment(_origin(group)), _comment(f"left out: {error.message}")]
             continue
-        _store_values(group.draft, entry, op, name, files)
+        _store_values(group.draft, entry, op, name, spec.files)
         body += _entry_lines(name, entry, group)
-    cases = sum(len(group.places) for group in groups)
-    entries = len(groups) - len(left_out)
+        spec.entries += 1
+    spec.text = _text(spec, body, suite)
+    return spec
+
+
+def _entry(group: _Group, name: str, operator: Operator | None, note: Note) -> Entry:
+    entry = entry_of(group.draft, operator, note)
+    check_entry(entry, name, operator)
+    return entry
+
+
+def _text(spec: ImportedSpec, body: Sequence[str], suite: str) -> str:
+    op, cases, entries = spec.op, spec.cases, spec.entries
     head = [f"{MARK}: {cases} case{'s' if cases != 1 else ''} there, {entries} of them different."]
-    if operator is None:
+    if not spec.known:
         head += [
             f"# There is no operator {op} here yet: `mluops gen` refuses this spec until one is added (README, adding",
             "# an operator). Tensors are named by position; rename them to the names of its contract.",
         ]
     suites = [f"  {suite}:{'' if entries else ' []'}", *body]
-    text = "\n".join([*head, f"op: {_flow(op)}", "", "suites:", *suites]) + "\n"
-    return ImportedSpec(op, text, files, cases, entries, operator is not None, left_out)
+    return "\n".join([*head, f"op: {_flow(op)}", "", "suites:", *suites]) + "\n"
 
 
 def _elements(draft: CaseDraft) -> int:
@@ -112,16 +128,21 @@ def _origin(group: _Group) -> str:
     shown = ", ".join(group.places[:_SHOWN])
     more = len(group.places) - _SHOWN
     times = f"used {len(group.places)} times: " if len(group.places) > 1 else ""
-    return f"{times}{shown}{f' and {more} more' if more > 0 else ''}".replace("\n", " ")
+    return f"{times}{shown}{f' and {more} more' if more > 0 else ''}"
+
+
+def _comment(text: str) -> str:
+    """A comment of one line: whatever names hold, it ends where the line ends."""
+    return f"    # {''.join(each if each.isprintable() else '?' for each in text)}"
 
 
 def _entry_lines(name: str, entry: Entry, group: _Group) -> Iterator[str]:
-    yield f"    # {_origin(group)}"
+    yield _comment(_origin(group))
     if ASIDE in entry:
-        yield f"    # further params, which specs have no place for yet: {_flow(entry.pop(ASIDE))}"
+        yield _comment(f"further params, which specs have no place for yet: {_flow(entry.pop(ASIDE))}")
     yield f"    - name: {_flow(name)}"
     for key, value in entry.items():
-        if key in ("inputs", "outputs"):
+        if key in ("inputs", "outputs") and value:
             yield f"      {key}:"
             yield from (f"        {tensor}: {_flow(said)}" for tensor, said in value.items())
         else:
@@ -145,18 +166,21 @@ def _flow(value: Any) -> str:
 
 
 def write_spec(out: Path, spec: ImportedSpec) -> Path:
-    """Write a spec and its value files below a folder; InputError where a spec of that name isn't an import."""
+    """Write a spec and its value files below a folder, each as a whole, and return the spec's path.
+
+    InputError where a spec of that name isn't an import; UnavailableError where the disk refuses.
+    """
     path = out / f"{spec.op}.yaml"
+    place = SourceLocation(str(path))
     try:
         if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(MARK):
-            raise InputError(
-                "this spec was not imported: it is not replaced, give another --out", SourceLocation(str(path))
-            )
-        for name, content in sorted(spec.files.items()):
-            (out / name).parent.mkdir(parents=True, exist_ok=True)
-            (out / name).write_bytes(content)
-        out.mkdir(parents=True, exist_ok=True)
-        path.write_text(spec.text, encoding="utf-8", newline="\n")
+            raise InputError("this spec was not imported: it is not replaced, give another --out", place)
     except OSError as error:
-        raise InputError(f"can't write: {error.strerror}", SourceLocation(str(path))) from None
+        raise InputError(f"can't read what is there: {error.strerror or error}", place) from None
+    contents = {**spec.files, path.name: spec.text.encode()}  # the spec last: it never names a file that isn't there
+    write_files([(out / name, _writer(content)) for name, content in contents.items()])
     return path
+
+
+def _writer(content: bytes) -> Writer:
+    return lambda file: file.write(content)

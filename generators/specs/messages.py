@@ -46,7 +46,7 @@ def mistakes(model: type[BaseModel], data: Any) -> Iterator[Mistake]:
         paths = [_in_data(each["loc"], data) for each in errors]
         seen = set()
         for each, path in zip(errors, paths, strict=True):
-            at_key = each["type"] == "extra_forbidden" or each["loc"][-1] == _KEY
+            at_key = each["type"] == "extra_forbidden" or each["loc"][-1:] == (_KEY,)
             of_union = len(path) < len(each["loc"]) and each["type"] != "missing"
             # Another member of the union fits the value so far, and something inside is wrong.
             if of_union and any(len(other) > len(path) and other[: len(path)] == path for other in paths):
@@ -70,7 +70,8 @@ def _in_data(location: tuple[str | int, ...], data: Any) -> KeyPath:
 
 def _message(error: Any, path: KeyPath, model: type[BaseModel]) -> str:
     schema = _schema(model)
-    kind, last, value = error["type"], error["loc"][-1], error["input"]
+    kind, value = error["type"], error["input"]
+    last = error["loc"][-1] if error["loc"] else ""  # of the whole, a validator says what is wrong
     if kind == "missing":
         return f"missing key {str(last)!r}"
     if kind == "extra_forbidden":

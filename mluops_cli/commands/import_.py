@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +14,10 @@ from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.statuses import NOTHING_SELECTED, WRONG_INPUT
 
 if TYPE_CHECKING:
-    from generators.importing.draft import CaseDraft
+    from generators.importing.draft import Imported
+    from generators.importing.specs import ImportedSpec
 
 _CONFIG: Final = ".json"
-_DUMPS: Final = (".pb", ".prototxt")
 
 
 @click.command(name="import", epilog="Example: mluops import configs dumps --out specs && mluops gen --spec specs")
@@ -29,66 +28,100 @@ _DUMPS: Final = (".pb", ".prototxt")
 def command(sources: tuple[Path, ...], out: Path, suite: str, plugins: tuple[Path, ...]) -> int:
     """Turn JSON configs of the public generator, and case files (network dumps), into specs of ours.
 
-    Folders are searched recursively. Equal cases become one; comments say where each came from and how often it
-    occurs. What doesn't go over as it stands, unknown keys first of all, is named on stderr.
+    Folders are searched recursively; JSON files in them that are something else are skipped. Equal cases become one;
+    comments say where each came from and how often it occurs. What is not converted as it stands, unknown keys for
+    instance, is reported on stderr. Entries and files that are wrong are left out, the others imported; exit code 2.
     """
-    from generators.importing.specs import specs_of, write_spec
+    from generators.importing.draft import Imported
+    from generators.importing.specs import specs_of
     from generators.specs.fields import NAME
     from schemas.errors import InputError
 
     if not NAME.fullmatch(suite):
         raise click.BadParameter(f"{suite!r} is no name of a suite: a-z 0-9 _ . -", param_hint="--suite")
-    drafts: list[CaseDraft] = []
-    notes: Counter[str] = Counter()
-    problems = 0
-    for path, name in _files(sources):
+    every = Imported()
+    for path, name, named in _files(sources):
         try:
-            drafts += _read(path, name, notes)
+            one = _read(path, name, named)
         except InputError as error:
-            click.echo(str(error), err=True)
-            problems += 1
-    if not drafts:
+            every.errors.append(error)
+            continue
+        every.drafts += one.drafts
+        every.errors += one.errors
+        for note, count in one.notes.items():
+            every.notes[f"{path.name}: {note}" if note.startswith("unknown") else note] += count
+    problems = list(map(str, every.errors))
+    specs = specs_of(every.drafts, every.note, suite)
+    rows, failures = _write(out, specs)
+    problems += failures
+    _report(problems, [line for spec in specs for line in spec.left_out], every.notes)
+    if not every.drafts:
         click.echo("no cases to import", err=True)
         return WRONG_INPUT if problems else NOTHING_SELECTED
-    rows = [("operator", "cases", "entries", "spec", "")]
-    own: Counter[str] = Counter()
-    for spec in specs_of(drafts, own, suite):
-        path = write_spec(out, spec)
-        told = "" if spec.known else f"no operator {spec.op} here: gen refuses it until one is added"
-        rows.append((spec.op, str(spec.cases), str(spec.entries), str(path), told))
-        for line in spec.left_out:
-            click.echo(f"warning: {line}", err=True)
-    for note, count in sorted((notes + own).items()):
-        click.echo(f"warning: {note}{f' ({count} times)' if count > 1 else ''}", err=True)
     for line in table_lines(rows, right=frozenset({1, 2})):
         click.echo(line)
     return WRONG_INPUT if problems else 0
 
 
-def _read(path: Path, name: str, notes: Counter[str]) -> list[CaseDraft]:
+def _read(path: Path, name: str, named: bool) -> Imported:
+    """What a file holds; a JSON file that is no config is an error only where the command names it."""
     from generators.importing.casefiles import read_dump
-    from generators.importing.configs import read_config
+    from generators.importing.configs import NoConfig, read_config
+    from generators.importing.draft import Imported
 
-    met: Counter[str] = Counter()
-    drafts, found = read_config(path) if path.suffix == _CONFIG else ([read_dump(path, name, met)], met)
-    for note, count in found.items():
-        notes[f"{path.name}: {note}" if note.startswith("unknown") else note] += count
-    return drafts
+    if path.suffix != _CONFIG:
+        return read_dump(path, name)
+    try:
+        return read_config(path)
+    except NoConfig:
+        if named:
+            raise
+        return Imported(notes=Counter({f"{name}: no config, skipped": 1}))
 
 
-def _files(sources: tuple[Path, ...]) -> Iterator[tuple[Path, str]]:
-    """Configs and case files, each with the name that comments call it by."""
+def _write(out: Path, specs: list[ImportedSpec]) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Write the specs; the rows of the table, and what is wrong."""
+    from generators.importing.specs import write_spec
+    from schemas.errors import InputError
+
+    rows: list[tuple[str, ...]] = [("operator", "cases", "entries", "spec", "")]
+    problems: list[str] = []
+    for spec in specs:
+        problems += spec.errors
+        try:
+            path = write_spec(out, spec)
+        except InputError as error:
+            problems.append(str(error))
+            continue
+        remark = "" if spec.known else f"no operator {spec.op} here: gen refuses it until one is added"
+        rows.append((spec.op, str(spec.cases), str(spec.entries), str(path), remark))
+    return rows, problems
+
+
+def _report(problems: list[str], left_out: list[str], notes: Counter[str]) -> None:
+    """Errors and warnings, on stderr."""
+    for problem in problems:
+        click.echo(problem, err=True)
+    for line in left_out:
+        click.echo(f"warning: {line}", err=True)
+    for note, count in sorted(notes.items()):
+        click.echo(f"warning: {note}{f' ({count} times)' if count > 1 else ''}", err=True)
+
+
+def _files(sources: tuple[Path, ...]) -> Iterator[tuple[Path, str, bool]]:
+    """Configs and case files, each with the name that comments call it by, and whether the command names it."""
+    from mluops_cli.core.discovery import find_case_files
     from schemas.errors import InputError
 
     for source in sources:
         if source.is_dir():
-            found = [Path(where, name) for where, _, names in os.walk(source) for name in names]
-            for path in sorted(found):
-                if path.suffix in (_CONFIG, *_DUMPS):
-                    yield path, path.relative_to(source).as_posix()
-        elif not source.exists():
-            raise InputError(f"no such file or folder: {source}")
-        elif source.suffix not in (_CONFIG, *_DUMPS):
-            raise InputError(f"{source}: expected a .json config, a .pb or .prototxt case file, or a folder of them")
+            found = [*find_case_files([source]), *find_case_files([source], suffixes=(_CONFIG,))]
+            for path, name in sorted(found):
+                yield path, f"{name}{path.suffix}", False
+        elif source.suffix == _CONFIG and source.exists():
+            if not source.is_file():
+                raise InputError(f"{source} is no regular file: expected a config")
+            yield source, source.name, True
         else:
-            yield source, source.name
+            for path, _ in find_case_files([source]):
+                yield path, source.name, True

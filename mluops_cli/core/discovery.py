@@ -60,7 +60,11 @@ class PlannedCase:
 
 
 def find_case_files(
-    paths: Iterable[Path], *, skipped: Collection[Path] = (), both_forms: bool = False
+    paths: Iterable[Path],
+    *,
+    skipped: Collection[Path] = (),
+    both_forms: bool = False,
+    suffixes: tuple[str, ...] = SUFFIXES,
 ) -> list[FoundFile]:
     """The case files at the paths and below them, each file once, sorted within each path.
 
@@ -69,13 +73,13 @@ def find_case_files(
     but for what is no file. Of a .pb and a .prototxt of one name the .pb is taken, with both_forms both. A file that
     several paths lead to has the longest of its names, so that names don't depend on the order of the paths.
 
-    skipped are folders that are not searched unless a path leads into them. InputError for a path that doesn't exist
-    or is neither a folder nor a case file.
+    skipped are folders that are not searched unless a path leads into them. suffixes are those of the files. InputError
+    for a path that doesn't exist or is neither a folder nor a case file.
     """
     closed = {os.path.realpath(path) for path in skipped}
     chosen: dict[str, FoundFile] = {}
     for argument in paths:
-        for found in _at(argument, closed):
+        for found in _at(argument, closed, suffixes):
             stem = found.path.with_suffix("") if not both_forms else found.path
             key = os.path.join(os.path.realpath(found.path.parent), stem.name)
             known = chosen.get(key)
@@ -83,13 +87,13 @@ def find_case_files(
                 chosen[key] = found
             else:  # the key keeps its position
                 chosen[key] = FoundFile(
-                    min(known.path, found.path, key=lambda path: SUFFIXES.index(path.suffix)),
+                    min(known.path, found.path, key=lambda path: suffixes.index(path.suffix)),
                     max(known.name, found.name, key=lambda name: (name.count("/"), name)),
                 )
     return list(chosen.values())
 
 
-def _at(argument: Path, closed: set[str]) -> list[FoundFile]:
+def _at(argument: Path, closed: set[str], suffixes: tuple[str, ...]) -> list[FoundFile]:
     """The case files of one path."""
     try:
         mode = argument.stat().st_mode
@@ -100,16 +104,16 @@ def _at(argument: Path, closed: set[str]) -> list[FoundFile]:
     if stat.S_ISDIR(mode):
         inside = os.path.realpath(argument)
         opened = {folder for folder in closed if Path(inside).is_relative_to(folder)}
-        paths = sorted(_below(argument, closed - opened))
+        paths = sorted(_below(argument, closed - opened, suffixes))
         return [FoundFile(path, path.with_suffix("").relative_to(argument).as_posix()) for path in paths]
-    if argument.suffix not in SUFFIXES:
-        raise InputError(f"{argument} is no case file: expected {' or '.join(SUFFIXES)}, or a folder of them")
+    if argument.suffix not in suffixes:
+        raise InputError(f"{argument} is no case file: expected {' or '.join(suffixes)}, or a folder of them")
     if not stat.S_ISREG(mode):
         raise InputError(f"{argument} is no file: expected a case file, or a folder of them")
     return [FoundFile(argument, argument.stem)]
 
 
-def _below(folder: Path, closed: set[str]) -> Iterator[Path]:
+def _below(folder: Path, closed: set[str], suffixes: tuple[str, ...]) -> Iterator[Path]:
     """Case files below a folder; links to folders are followed last, so that a file goes by its own path."""
     seen = set(closed)
     linked = deque([folder])
@@ -124,7 +128,7 @@ def _below(folder: Path, closed: set[str]) -> Iterator[Path]:
             folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in kept)
             linked.extend(path for name in folders if (path := Path(where, name)).is_symlink())
             for name in files:
-                if name.endswith(SUFFIXES) and not name.startswith(".") and _may_be_read(path := Path(where, name)):
+                if name.endswith(suffixes) and not name.startswith(".") and _may_be_read(path := Path(where, name)):
                     yield path
 
 

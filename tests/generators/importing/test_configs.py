@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from generators.importing.configs import MARK_SHARE, read_config
+from generators.importing.configs import MARKED_FRACTION, read_config
 from generators.importing.draft import CaseDraft
 from schemas.errors import InputError
 
 TENSOR = {"shape": [2, 3], "dtype": "float32", "layout": "ARRAY"}
+CARTESIAN = {"cartesian": True, "inputs": [{"shape": [list(range(100))] * 3}], "outputs": []}
 ENTRY = {"inputs": [TENSOR], "outputs": [TENSOR]}
 
 
@@ -24,7 +28,17 @@ def config(folder: Path, **keys: Any) -> Path:
 
 
 def drafts(folder: Path, **keys: Any) -> list[CaseDraft]:
-    return read_config(config(folder, **keys))[0]
+    """The cases of a config; its first error is raised."""
+    imported = read_config(config(folder, **keys))
+    if imported.errors:
+        raise imported.errors[0]
+    return imported.drafts
+
+
+def notes_of(path: Path) -> Counter[str]:
+    imported = read_config(path)
+    assert imported.errors == []
+    return imported.notes
 
 
 def only(folder: Path, **keys: Any) -> CaseDraft:
@@ -60,15 +74,15 @@ def test_distributions_of_the_config_the_entry_and_the_tensor(tmp_path: Path, gi
 
 
 def test_inverted_bounds_are_told(tmp_path: Path) -> None:
-    _, notes = read_config(config(tmp_path, random_distribution={"uniform": [2, 1]}))
+    notes = notes_of(config(tmp_path, random_distribution={"uniform": [2, 1]}))
     assert dict(notes) == {"bounds [2, 1] are inverted, read as swapped": 1}
 
 
 def test_nan_inf_large_and_strides(tmp_path: Path) -> None:
     tensor = TENSOR | {"contain_nan": True, "contain_inf": False, "strides": [6, 2], "large_tensor": True}
     draft = only(tmp_path, contain_inf=True, manual_data=[{"inputs": [tensor, TENSOR], "outputs": []}])
-    assert draft.inputs[0].dist == {"nan": MARK_SHARE}
-    assert draft.inputs[1].dist == {"inf": MARK_SHARE}
+    assert draft.inputs[0].dist == {"nan": MARKED_FRACTION}
+    assert draft.inputs[1].dist == {"inf": MARKED_FRACTION}
     assert draft.inputs[0].strides == (6, 2)
     assert draft.tags == ("large",)
 
@@ -118,7 +132,7 @@ def test_values_from_files_relative_to_the_config(tmp_path: Path) -> None:
 def test_unknown_keys_are_named_and_known_ones_without_effect_too(tmp_path: Path) -> None:
     tensor = TENSOR | {"shap": 1, "onchip_dtype": "float32"}
     entry = {"inputs": [tensor], "outputs": [tensor], "proto_params": {"write_data": True}, "what": 1}
-    _, notes = read_config(config(tmp_path, manual_data=[entry], requre_value=True, device="gpu"))
+    notes = notes_of(config(tmp_path, manual_data=[entry], requre_value=True, device="gpu"))
     told = sorted(notes)
     assert [each for each in told if each.startswith("unknown")] == [
         "unknown key 'requre_value' of the config",
@@ -131,7 +145,7 @@ def test_unknown_keys_are_named_and_known_ones_without_effect_too(tmp_path: Path
 
 def test_dynamic_thresholds_are_told(tmp_path: Path) -> None:
     path = config(tmp_path, if_dynamic_threshold=True, evaluation_criterion=["diff1"], evaluation_threshold=[1])
-    (draft,), notes = read_config(path)
+    (draft,), notes = read_config(path).drafts, notes_of(path)
     assert draft.criteria == []
     assert any("dynamic thresholds" in each for each in notes)
 
@@ -174,18 +188,82 @@ def test_cartesian_products(tmp_path: Path) -> None:
     ("keys", "told"),
     [
         ({"op_name": 3}, "no op_name"),
-        ({"manual_data": [3]}, "manual_data[0] is 3, expected an object"),
-        ({"manual_data": [{"inputs": 3}]}, "inputs is 3, expected a list"),
-        ({"manual_data": [{"inputs": [{}]}]}, "a tensor has no shape"),
-        ({"manual_data": [{"inputs": [{"shape": [-1]}]}]}, "sizes of 0 or more"),
-        ({"manual_data": [{"inputs": [{"shape": [1.5]}]}]}, "sizes of 0 or more"),
+        ({"manual_data": [3]}, "manual_data[0]: found 3, expected an object"),
+        ({"manual_data": [{"inputs": 3}]}, "manual_data[0].inputs: found 3, expected a list"),
+        ({"manual_data": [{"inputs": [{}]}]}, "manual_data[0].inputs[0]: missing key 'shape'"),
+        (
+            {"manual_data": [{"inputs": [{"shape": [-1]}]}]},
+            "inputs[0].shape[0]: found -1, expected an integer from 0 to",
+        ),
+        (
+            {"manual_data": [{"inputs": [{"shape": [1.5]}]}]},
+            "inputs[0].shape[0]: found 1.5, expected an integer from 0 to",
+        ),
         ({"manual_data": [{"inputs": [TENSOR | {"dtype": "float31"}]}]}, "unknown dtype 'float31'"),
         ({"manual_data": [{"inputs": [TENSOR | {"layout": "NHWX"}]}]}, "unknown layout 'NHWX': did you mean"),
-        ({"random_distribution": {"sample": [1, 2]}}, "unknown random_distribution 'sample'"),
+        (
+            {"random_distribution": {"sample": [1, 2]}},
+            "random_distribution.sample: unknown key 'sample': expected one of gaussian, normal, uniform",
+        ),
         ({"random_distribution": {"uniform": [1]}}, "expected two numbers"),
-        ({"random_distribution": {"uniform": [1, 2], "gaussian": [0, 1]}}, "expected one distribution"),
+        (
+            {"random_distribution": {"uniform": [1, 2], "gaussian": [0, 1]}},
+            "found gaussian and uniform, expected one of uniform, gaussian, normal",
+        ),
         ({"evaluation_criterion": ["diff1"]}, "1 evaluation_criterion, but 0 evaluation_threshold"),
         ({"evaluation_criterion": ["dif1"], "evaluation_threshold": [0]}, "unknown criterion 'dif1': did you mean"),
+        # B5
+        ({"random_data": [ENTRY | {"seed": "abc"}]}, "random_data[0].seed: found 'abc', expected an integer from 0 to"),
+        (
+            {"random_data": [ENTRY | {"count": 10**9}]},
+            "random_data[0].count: found 1000000000, expected an integer from",
+        ),
+        ({"random_data": [ENTRY | {"count": True}]}, "random_data[0].count: found true, expected an integer from"),
+        ({"random_data": [CARTESIAN]}, "random_data[0]: the sizes make 1000000 cases, expected 200000 at most"),
+        ({"random_data": [{"inputs": [{"shape": {"rank": [1, 10**9]}}]}]}, "shape.rank[1]: found 1000000000, expected"),
+        ({"random_data": [{"inputs": [{"shape": [[9, 1]]}]}]}, "a size is [9, 1], expected one or [low, high]"),
+        ({"manual_data": [{"inputs": [{"shape": [[1, 9]]}]}]}, "a shape leaves sizes open"),
+        # D25
+        *[
+            ({"evaluation_criterion": ["diff1"], "evaluation_threshold": [threshold]}, f"evaluation_threshold{told}")
+            for threshold, told in [
+                (-1, "[0]: found -1, expected a number of 0 or more"),
+                (math.nan, "[0]: found nan, expected a finite"),
+                (math.inf, "[0]: found inf, expected a finite number"),
+                ("0,003", "[0]: found '0,003', expected a num"),
+                (None, "[0]: found nothing, expected a number"),
+                ([0.003], "[0]: found [0.003], expected a number"),
+                (True, "[0]: found true, expected a number"),
+                (10**400, "[0]: found 1"),
+            ]
+        ],
+        ({"evaluation_criterion": ["diff1"], "evaluation_threshold": 0.003}, "found 0.003, expected a list, each a"),
+        (
+            {"random_distribution": {"uniform": [math.nan, 1]}},
+            "random_distribution.uniform[0]: found nan, expected a f",
+        ),
+        (
+            {"random_distribution": {"uniform": ["0", 1]}},
+            "random_distribution.uniform[0]: found '0', expected a number",
+        ),
+        ({"manual_data": [{"inputs": [TENSOR | {"strides": [1]}]}]}, "1 strides [1] for 2 dims [2, 3]"),
+        ({"manual_data": [{"inputs": [TENSOR | {"strides": [-1, 1]}]}]}, "inputs[0].strides[0]: found -1, expected"),
+        ({"manual_data": [{"inputs": [{"shape": [2**63]}]}]}, "expected an integer from 0 to 2^63 - 1"),
+        # E7
+        *[
+            ({"manual_data": [ENTRY | {key: "False"}]}, f"manual_data[0].{key}: found 'False', expected true or false")
+            for key in ("contain_nan", "contain_inf", "large_tensor", "if_dynamic_threshold", "cartesian")
+        ],
+        (
+            {"manual_data": [ENTRY | {"proto_params": {"large_tensor": "no"}}]},
+            "large_tensor is 'no', expected true or f",
+        ),
+        # A6
+        (
+            {"op_name": "../../escaped"},
+            "op_name: operator '../../escaped' can't be part of a path: it holds a separator",
+        ),
+        ({"op_name": "x" * 300}, "it has 300 bytes, at most 200 are allowed"),
     ],
 )
 def test_what_makes_no_sense(tmp_path: Path, keys: Any, told: str) -> None:
@@ -199,7 +277,7 @@ def test_what_makes_no_sense(tmp_path: Path, keys: Any, told: str) -> None:
     ("text", "told"),
     [
         ("{\n 'a'", "config.json:2:2: "),
-        ("[]", "the config is []"),
+        ("[]", "found [], expected a config"),
         ('{"op_name": "div", "op_name": "add"}', "the key 'op_name' stands twice"),
         ('{"op_name": "div"}', "no cases: expected manual_data"),
         ("[" * 100_000, "no JSON config"),
@@ -211,3 +289,79 @@ def test_files_that_are_no_configs(tmp_path: Path, text: str, told: str) -> None
     with pytest.raises(InputError) as caught:
         read_config(tmp_path / "config.json")
     assert told in str(caught.value)
+
+
+def test_d25_a_wrong_entry_costs_no_other_and_a_wrong_global_key_is_one_error(tmp_path: Path) -> None:
+    wrong = ENTRY | {"evaluation_threshold": [-1, None]}
+    imported = read_config(config(tmp_path, manual_data=[ENTRY, wrong, ENTRY], contain_nan=1, random=[3]))
+    assert [draft.place for draft in imported.drafts] == ["config.json: manual_data[0]", "config.json: manual_data[2]"]
+    lines = "\n".join(map(str, imported.errors)).replace(f"{tmp_path}{os.sep}", "").splitlines()
+    assert lines == [
+        "config.json: manual_data[1].evaluation_threshold[0]: found -1, expected a number of 0 or more",
+        "config.json: manual_data[1].evaluation_threshold[1]: found nothing, expected a number of 0 or more",
+        "config.json: random[0]: found 3, expected an object",
+    ]
+    imported = read_config(config(tmp_path, manual_data=[ENTRY, ENTRY], seed=-1))
+    assert imported.drafts == []
+    assert [str(error).partition("config.json: ")[2].partition(":")[0] for error in imported.errors] == ["seed"]
+
+
+def test_b5_random_shapes_follow_the_parameters(tmp_path: Path) -> None:
+    """The channels of psamask are h_mask*w_mask, those of the output H*W: with them left open, drawn or not."""
+    entry = {
+        "count": 5,
+        "inputs": [{"shape": [[1, 3], [2, 9], [2, 9], [1, 99]]}],
+        "outputs": [{"shape": [[1, 3], [2, 9], [2, 9], [1, 99]]}],
+        "op_params": {"psa_type": 0, "h_mask": 3, "w_mask": 5},
+    }
+    for draft in drafts(tmp_path, op_name="psamask_forward", manual_data=[], random_data=[entry]):
+        (n, h, w, c), out = draft.inputs[0].shape, draft.outputs[0].shape
+        assert (c, out) == (15, (n, h, w, h * w))
+    del entry["op_params"]
+    with pytest.raises(InputError, match=r"random_data\[0\]: the shapes of psamask_forward can't be computed from its"):
+        drafts(tmp_path, op_name="psamask_forward", manual_data=[], random_data=[entry])
+
+
+def test_d24_a_criterion_given_twice_takes_the_stricter_threshold(tmp_path: Path) -> None:
+    path = config(
+        tmp_path, evaluation_criterion=["diff1", "DIFF2", "mape"], evaluation_threshold=[0.5, 0.25, 0.125]
+    )  # mape is diff1 under its old name
+    assert read_config(path).drafts[0].criteria == [{"diff1": 0.125, "diff2": 0.25}]
+    assert dict(notes_of(path)) == {"criterion diff1 has several thresholds: the strictest, 0.125, is taken": 1}
+
+
+def test_e7_what_is_not_converted_is_reported(tmp_path: Path) -> None:
+    tensor = TENSOR | {"file_name": "baseline.npy"}
+    entry = {"inputs": [TENSOR], "outputs": [tensor], "proto_params": {"large_tensor": True, "num": 2.0}}
+    path = config(tmp_path, manual_data=[entry])
+    (draft,) = read_config(path).drafts
+    assert (draft.tags, draft.params) == (("large",), {"num": 2})
+    assert dict(notes_of(path)) == {"file_name of an output is not read: baselines are computed": 1}
+
+
+@pytest.mark.parametrize("value", [True, False, 1, 0])
+def test_e7_numbers_are_flags_too(tmp_path: Path, value: Any) -> None:
+    assert only(tmp_path, contain_nan=value).inputs[0].dist == ({"nan": MARKED_FRACTION} if value else {})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "told"),
+    [
+        ("float16", [1, 70000, 2, 3, 4, 5], "a value is beyond the largest of half"),
+        ("int8", [1, 300, 2, 3, 4, 5], "a value doesn't fit int8"),
+        ("complex32", [1, 2, 3, 4, 5, 6], "values of dtype complex_half can't be read"),
+    ],
+)
+def test_e6_values_of_a_file_that_the_dtype_cannot_hold(
+    tmp_path: Path, dtype: str, values: list[int], told: str
+) -> None:
+    (tmp_path / "a.txt").write_text(" ".join(map(str, values)))
+    entry = {"inputs": [TENSOR | {"dtype": dtype, "file_name": "a.txt"}], "outputs": []}
+    with pytest.raises(InputError, match=f"file_name .*a.txt: {told}"):
+        drafts(tmp_path, manual_data=[entry])
+
+
+def test_f12_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.bin")
+    with pytest.raises(InputError, match=r"a.bin: it is no regular file"):
+        drafts(tmp_path, manual_data=[{"inputs": [TENSOR | {"file_name": "a.bin"}], "outputs": []}])

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import math
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +16,8 @@ import numpy as np
 import pytest
 
 from generators.contracts.case import Case
+from generators.importing.config_models import CaseConfig, TensorConfig
+from generators.operator_registry import operators
 from generators.specs.expansion import expand
 from generators.specs.loader import load_spec
 from schemas.casefiles.reading import read_case, write_case
@@ -180,6 +188,92 @@ def test_nothing_to_import(cli: Cli, tmp_path: Path, source: str, code: int) -> 
     assert cli("import", tmp_path / source, "--out", tmp_path / "specs").code == code
 
 
+def test_a6_an_operator_s_name_never_leads_out_of_the_folder(cli: Cli, tmp_path: Path) -> None:
+    write_config(tmp_path / "in", op_name="../../escaped")
+    (tmp_path / "in" / "dump.prototxt").write_text(PSAMASK.replace('"psamask_forward"', '"../../escaped"'))
+    write_config(tmp_path / "in", "good.json")
+    ran = cli("import", tmp_path / "in", "--out", tmp_path / "out" / "specs")
+    assert ran.code == 2
+    assert "config.json: op_name: operator '../../escaped' can't be part of a path" in ran.err
+    assert "dump.prototxt: op_name is '../../escaped', expected a word" in ran.err
+    assert sorted(path.name for path in tmp_path.rglob("*.yaml")) == ["roi_crop_forward.yaml"]
+
+
+def test_d25_wrong_entries_are_left_out_and_the_others_imported(cli: Cli, tmp_path: Path) -> None:
+    good = CONFIG["manual_data"][0]
+    huge = {**good, "inputs": [{**good["inputs"][0], "random_distribution": {"uniform": [0, 1e300]}}, GRID]}
+    path = write_config(tmp_path, manual_data=[good, {**good, "evaluation_threshold": [-1, 0]}, huge])
+    ran = cli("import", path, "--out", tmp_path / "specs")
+    assert ran.code == 2
+    lines = ran.err.replace(f"{path}: ", "").splitlines()
+    assert lines == [
+        "manual_data[1].evaluation_threshold[0]: found -1, expected a number of 0 or more",
+        "config.json: manual_data[2]: left out: inputs.input.dist: uniform: 1e+300 is outside float's range "
+        "[-3.4028234663852886e+38, 3.4028234663852886e+38]",
+    ]
+    assert len(cases(tmp_path / "specs" / "roi_crop_forward.yaml")) == 1
+    assert cli("gen", "--spec", tmp_path / "specs", "--out", tmp_path / "cases", "-j", "1").code == 0
+
+
+def test_e8_files_of_one_shape_and_other_values_are_other_entries(cli: Cli, tmp_path: Path) -> None:
+    assert cli("gen", "get_indice_pairs", "--suite", "demo", "--out", tmp_path / "gen", "-j", "1").code == 0
+    source = next(path for path in sorted((tmp_path / "gen").rglob("*.pb")) if read_case(path).inputs[0].elements)
+    with read_case(source) as case:
+        node, indices = case.node, case.inputs[0].array().copy()
+        outputs = [record.array().copy() for record in case.outputs]
+    proto.set_meta(node, None)
+    (tmp_path / "dumps").mkdir()
+    values = [indices, np.ascontiguousarray(indices[::-1]), indices]
+    for number, each in enumerate(values):
+        write_case(tmp_path / "dumps" / f"{number}.pb", node, [each], outputs)
+    assert cli("import", tmp_path / "dumps", "--out", tmp_path / "specs").code == 0
+    assert "# used 2 times: 0.pb, 2.pb\n" in (tmp_path / "specs" / "get_indice_pairs.yaml").read_text()
+    found = [np.load(path) for path in sorted((tmp_path / "specs" / "data").glob("*.npy"))]
+    assert sorted(each.tobytes() for each in found) == sorted(each.tobytes() for each in values[:2])
+
+
+def test_f14_the_other_json_files_of_a_folder_are_skipped(cli: Cli, tmp_path: Path) -> None:
+    assert cli("gen", "psamask_forward", "--suite", "demo", "--out", tmp_path / "gen", "-j", "1").code == 0
+    ran = cli("import", tmp_path / "gen", "--out", tmp_path / "specs")
+    assert ran.code == 0
+    assert ran.err == "warning: manifest.json: no config, skipped\n"
+    ran = cli("import", tmp_path / "gen" / "manifest.json", "--out", tmp_path / "specs")
+    assert ran.code == 2
+    assert "no op_name: this is no config of the generator" in ran.err
+
+
+def test_e10_a_case_in_both_forms_counts_once(cli: Cli, tmp_path: Path) -> None:
+    gen = ("gen", "psamask_forward", "--suite", "demo", "-k", "even_mask", "--format", "both")
+    assert cli(*gen, "--out", tmp_path / "gen", "-j", "1").code == 0
+    assert len(list((tmp_path / "gen").rglob("*even_mask.*"))) == 2
+    ran = cli("import", tmp_path / "gen", "--out", tmp_path / "specs")
+    assert ran.out.splitlines()[1].split()[:3] == ["psamask_forward", "1", "1"]
+
+
+def test_c3_what_only_our_contract_demands_is_expected_beyond_the_design(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.prototxt").write_text(PSAMASK.replace("psa_type: 0", "psa_type: 2"))
+    assert cli("import", tmp_path / "a.prototxt", "--out", tmp_path / "specs").code == 0
+    (case,) = cases(tmp_path / "specs" / "psamask_forward.yaml")
+    assert (case.expect, case.beyond_design) == (("BAD_PARAM",), True)
+
+
+def test_names_of_files_do_not_break_the_comments(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a\nb", "a\u2028op: x", "a\x85op: x"):
+        (tmp_path / "in" / f"{name}.prototxt").write_text(PSAMASK)
+    assert cli("import", tmp_path / "in", "--out", tmp_path / "specs").code == 0
+    assert len(cases(tmp_path / "specs" / "psamask_forward.yaml")) == 1
+
+
+def test_f12_pipes_are_not_opened(cli: Cli, tmp_path: Path) -> None:
+    write_config(tmp_path / "in")
+    for name in ("a.json", "a.pb"):
+        os.mkfifo(tmp_path / "in" / name)
+    assert cli("import", tmp_path / "in", "--out", tmp_path / "specs").code == 0
+    for name in ("a.json", "a.pb"):
+        assert cli("import", tmp_path / "in" / name, "--out", tmp_path / "specs").code == 2
+
+
 def test_public_configs_make_their_cases_and_a_small_one_passes(cli: Cli, shared: Path, tmp_path: Path) -> None:
     folder = shared / "public_cases" / "json"
     assert cli("import", folder, "--out", tmp_path / "specs").code == 0
@@ -211,3 +305,65 @@ def test_public_files_become_specs_that_load(cli: Cli, shared: Path, tmp_path: P
         load_spec(path)
     for op in ("psamask_forward", "roi_crop_forward", "masked_im2col_forward"):
         assert cases(tmp_path / "specs" / f"{op}.yaml")
+
+
+# ---- differential: whatever a config holds, import and gen agree on it --------------------------------------------
+
+_CASE_KEYS = sorted(CaseConfig.model_fields | TensorConfig.model_fields)
+_VALUES: list[Any] = [
+    None, True, False, 0, -1, 1, 3, 0.5, -0.0, 1e300, 2**63, 10**30, math.nan, math.inf, "", "x", "False", "0,003",
+    "fp16", "uint8",
+    "float32", "NHWC", "diff1", "../../x", [], [0], [1, 2], [[1, 2]], {}, {"uniform": [0, 1]}, {"x": 1}, "\u2028",
+]  # fmt: skip
+
+
+def _mutated(config: Any, rng: random.Random) -> Any:
+    """The config with one to three values replaced, removed, doubled or renamed."""
+    config = copy.deepcopy(config)
+    for _ in range(rng.randint(1, 3)):
+        owners = [owner for owner in _owners(config) if owner]
+        if not owners:
+            break
+        owner = rng.choice(owners)
+        key = rng.choice(list(owner) if isinstance(owner, dict) else range(len(owner)))
+        what = rng.randrange(4)
+        if what == 0:
+            del owner[key]
+        elif what == 1 and isinstance(owner, list):
+            owner.append(copy.deepcopy(owner[key]))
+        elif what == 1:
+            owner[rng.choice([*_CASE_KEYS, "x"])] = copy.deepcopy(owner[key])
+        else:
+            owner[key] = copy.deepcopy(rng.choice(_VALUES))
+    return config
+
+
+def _owners(value: Any) -> Iterator[Any]:
+    if isinstance(value, (dict, list)):
+        yield value
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _owners(inner)
+
+
+def test_d25_mutated_configs_never_end_in_our_failure(cli: Cli, shared: Path, tmp_path: Path) -> None:
+    """300 mutants of the public configs: exit 0, 2 or 5, and what is imported of a known operator is taken by gen."""
+    configs = [json.loads(path.read_text()) for path in sorted((shared / "public_cases" / "json").glob("*.json"))]
+    for config in configs:
+        config["manual_data"] = config["manual_data"][:3]
+    rng = random.Random(12)
+    codes: Counter[int] = Counter()
+    for number in range(300):
+        out = tmp_path / str(number)
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(_mutated(configs[number % len(configs)], rng)), encoding="utf-8")
+        ran = cli("import", path, "--out", out)
+        codes[ran.code] += 1
+        assert ran.code in (0, 2, 5), (path.read_text(), ran.err)
+        assert ran.code != 2 or str(path) in ran.err or "left out" in ran.err, ran.err
+        assert not list(tmp_path.parent.glob("*.yaml"))
+        for spec in out.glob("*.yaml"):
+            load_spec(spec)
+            if spec.stem in operators():
+                cases(spec)
+    assert codes[0] > 50
+    assert codes[2] > 50
