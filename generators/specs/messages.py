@@ -197,6 +197,9 @@ def _range(node: Node) -> str:
     low, high = node.get("minimum"), node.get("maximum")
     if high is None and "exclusiveMaximum" in node:
         high = node["exclusiveMaximum"] - 1
+    if low is None and "exclusiveMinimum" in node:
+        above = f" above {_number(node['exclusiveMinimum'])}"
+        return above if high is None else f"{above}, at most {_number(high)}"
     if low is None and high is None:
         return ""
     return f" of {_number(low)} or more" if high is None else f" from {_number(low)} to {_number(high)}"

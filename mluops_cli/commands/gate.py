@@ -1,4 +1,4 @@
-"""`mluops gate`: does a run hold what a policy demands?"""
+"""`mluops gate`: whether a run keeps the rules of a policy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from schemas.suggest import counted
 )
 @waivers_option
 def command(out: Path, policy: Path | None, base: Path | None, waivers: Path | None) -> int:
-    """Exit with 0 where the run in OUT holds every rule of the policy, with 1 and a sentence per broken rule where not.
+    """Check the run in OUT against a policy. Exit code: 0 every rule holds, 1 a rule is broken; one sentence for each.
 
     Without a policy: no fail, error, crash, timeout, xpass or mistrusted, at least one pass, and nothing left out.
     """

@@ -1,1 +1,1 @@
-"""Reports: listeners on the events of a run."""
+"""Reports of a run: console, HTML, Markdown, CSV, JUnit, annotations for CI servers."""

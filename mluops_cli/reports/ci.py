@@ -1,7 +1,7 @@
-"""What a CI server shows: annotations on the YAML line of failing cases, and a summary on the page of the step.
+"""Annotations for CI servers, on the spec's line of failing cases, and a summary for the page of the step.
 
 GitHub reads workflow commands from the output and shows ten annotations of a step, so failing cases are grouped by
-the entry they come from. GitLab reads a code quality file. plain is for everyone else: file:line: message.
+their spec entry. GitLab reads a code quality file. plain is for all others: file:line: message.
 """
 
 from __future__ import annotations
@@ -21,21 +21,24 @@ from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import STATUSES
 from mluops_cli.reports.markdown.document import step_summary
 from mluops_cli.results.finished import FinishedRun
+from schemas.atomic_files import write_failure
 from schemas.errors import InputError
 from schemas.suggest import counted
 
 Server = Literal["github", "gitlab", "plain"]
 SERVERS: Final[tuple[Server, ...]] = get_args(Server)
-ANNOTATIONS: Final = 10  # of a step; GitHub drops the rest
-SUMMARY_LIMIT: Final = 900_000  # bytes; GitHub refuses a step's summary of more than 1 MiB, other steps' included
-_MESSAGE: Final = 3000  # characters
-_NAMED: Final = 5  # cases an annotation tells the reason of
+ANNOTATIONS: Final = 10  # of a step; GitHub ignores more
+SUMMARY_LIMIT: Final = (
+    900_000  # bytes; GitHub refuses a summary of more than 1 MiB, which several commands of a step share
+)
+_MESSAGE: Final = 3000  # characters of an annotation's message
+_NAMED: Final = 5  # cases whose reason an annotation gives
 _CODE_QUALITY: Final = "gl-code-quality-report.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """One message on one line of a file; file is empty where the cases' spec is unknown."""
+    """A message for a line of a file; file is empty where the spec of the cases is unknown."""
 
     file: str
     line: int
@@ -45,7 +48,7 @@ class Annotation:
 
 
 def detect_server(environment: Mapping[str, str] = os.environ) -> Server | None:
-    """The CI server this runs under; None outside of any."""
+    """The CI server that runs this process; None where there is none."""
     if environment.get("GITHUB_ACTIONS") == "true":
         return "github"
     if environment.get("GITLAB_CI"):
@@ -54,7 +57,7 @@ def detect_server(environment: Mapping[str, str] = os.environ) -> Server | None:
 
 
 def make_annotations(run: FinishedRun, root: Path, limit: int = ANNOTATIONS) -> list[Annotation]:
-    """At most limit annotations, one per spec entry with failing cases, the one with the most first."""
+    """At most limit annotations, one per spec entry with failing cases; the entry with the most cases is first."""
     groups: dict[tuple[str, int], list[Record]] = {}
     for record in run.failing:
         groups.setdefault(_place(record.place, root), []).append(record)
@@ -71,23 +74,31 @@ def make_annotations(run: FinishedRun, root: Path, limit: int = ANNOTATIONS) -> 
 
 
 def report_to_server(run: FinishedRun, server: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Write what the server reads from files, and return what belongs into the output; InputError for no server."""
+    """Write the files that the server reads and return the text for standard output; InputError for another server."""
     if server not in SERVERS:
         raise InputError(f"unknown CI server {server!r}, expected one of {', '.join(SERVERS)}")
     root = Path(environment.get("GITHUB_WORKSPACE") or environment.get("CI_PROJECT_DIR") or ".").resolve()
     found = make_annotations(run, root, ANNOTATIONS if server == "github" else 1000)
     if server == "github":
         if target := environment.get("GITHUB_STEP_SUMMARY"):
-            with open(target, "a", encoding="utf-8", newline="\n") as file:
-                file.write(step_summary(run, SUMMARY_LIMIT) + "\n")
+            _append(Path(target), step_summary(run, SUMMARY_LIMIT) + "\n")
         return "".join(map(github_command, found))
     if server == "gitlab":
         write_text(run.out / _CODE_QUALITY, code_quality(found))
     return "".join(map(_plain_line, found))
 
 
+def _append(path: Path, text: str) -> None:
+    """Add to a file that other commands of the step add to as well; UnavailableError where that fails."""
+    try:
+        with path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        raise write_failure(path, error) from None
+
+
 def github_command(annotation: Annotation) -> str:
-    """A workflow command in one line, whatever its texts hold."""
+    """A workflow command, in one line whatever its texts contain."""
     properties = {"title": annotation.title}
     if annotation.file:
         properties = {"file": annotation.file, "line": str(annotation.line), **properties}
@@ -96,12 +107,12 @@ def github_command(annotation: Annotation) -> str:
 
 
 def code_quality(found: Sequence[Annotation]) -> str:
-    """GitLab's code quality report; failing cases of unknown specs have no line to stand on and are left out."""
+    """GitLab's code quality report. It leaves out annotations without a file, which GitLab can't show."""
     return json.dumps([_issue(annotation) for annotation in found if annotation.file], indent=1) + "\n"
 
 
 def _issue(annotation: Annotation) -> dict[str, Any]:
-    # Names alone, so that a server sees the same issue again when only figures differ.
+    # Of the names alone: the issue stays the same for the server when only measured values differ.
     names = "\n".join(sorted(record.case for record in annotation.records))
     return {
         "description": f"{annotation.title}: {_joined(annotation)}",
@@ -142,7 +153,7 @@ def _reasons(records: Sequence[Record]) -> str:
 
 
 def _place(place: str, root: Path) -> tuple[str, int]:
-    """File below root and line of a spec's place; no file where it is not there."""
+    """(file below root, line) of a spec's place; the file is empty where there is no such file."""
     match = re.fullmatch(r"([^\x00-\x1f]+?):(\d{1,9})(?::\d+)?", place)
     if match is None or len(match[1]) > 1000:
         return "", 0

@@ -1,4 +1,4 @@
-"""The console: progress while it runs, then a table, every failure with the line that reproduces it, and the counts."""
+"""The console: progress during the run, then a table, each failure with its repro line, and the counts."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from mluops_cli.reports.performance import PEAK_NAMES, describe_peaks
 from mluops_cli.results.finished import Judged, worst
 from schemas.suggest import counted
 
-ROWS: Final = 60  # cases up to which the table has a row for each; more are summed up by suite
-_ANY_WIDTH: Final = 100_000  # columns where there is no terminal to fit into: ids and lines are never folded
-_BEAT: Final = 30.0  # seconds between the lines that say a run is alive, where there is no terminal
+ROWS: Final = 60  # more cases are summed up by suite, not listed one by one
+_ANY_WIDTH: Final = 100_000  # columns where there is no terminal: ids and lines are never folded
+_BEAT: Final = 30.0  # seconds between the lines that report progress where there is no terminal
 _BY_CRITERIA: Final = ("pass", "empty", "waived", "xpass")  # statuses that criteria decide
 _IN_MEMORY: Final = 1 << 20  # bytes of texts about failing cases; more go to a temporary file
 _PRINTED: Final = 20  # last lines of what an implementation printed that stand under its failure
 _PRINTED_WIDTH: Final = 300  # characters of such a line
-_WORDS: Final = 60  # characters of a reason in the table; it stands in full below
+_WORDS: Final = 60  # characters of a reason in the table; the whole reason is below it
 _COLOURS: Final = {"pass": "green", "empty": "green", "skip": "yellow", "mistrusted": "yellow", "waived": "yellow"}
 
 
 class ConsoleReport:
-    """Listens to a run and shows it; goes quiet where it can't write any more, and the run goes on."""
+    """Listens to a run and prints it. Where it can't write any more it stops printing, and the run goes on."""
 
     def __init__(self, console: Console) -> None:
         if not console.is_terminal:
@@ -211,7 +211,7 @@ def _table(*columns: str) -> Table:
 
 
 def _detail(record: Record) -> str:
-    """The worst criterion where criteria decided, else what did: the operator's status, or the first words of why."""
+    """The worst criterion where criteria decided, otherwise the operator's status or the first words of the reason."""
     found = worst(record)
     if record.status in _BY_CRITERIA or (found is not None and not found.criterion.get("passed", True)):
         return str(found or record.operator_status or "")
@@ -237,5 +237,5 @@ def _say(console: Console, text: str, style: str | None = None) -> None:
 
 
 def _text(text: str, style: str = "") -> Text:
-    """A foreign text in one line, control characters as their escapes."""
+    """Any text as one line, with control characters escaped."""
     return Text(one_line(text), style)

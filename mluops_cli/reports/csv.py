@@ -1,6 +1,6 @@
 """CSV: a row per case, for spreadsheets.
 
-Made by columns: most cells are one of few texts, and a text that is known needn't be looked at again.
+Cells are made column by column: most columns hold few distinct texts, and each text is escaped once.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _BATCH: Final = 5000  # records whose cells are in memory at once
 
 
 def csv_text(run: FinishedRun) -> str:
-    """All records as CSV; the criterion is the one nearest to its threshold. Texts can't become formulas."""
+    """All records as CSV, with the criterion that is nearest to its threshold. No text can become a formula."""
     return "".join(csv_lines(run))
 
 
 def csv_lines(run: FinishedRun) -> Iterator[str]:
-    """csv_text in parts, which together take more memory than any other report."""
+    """The CSV text in parts: as one string it takes more memory than any other report."""
     yield _lines([COLUMNS])
     for start in range(0, len(run.records), _BATCH):
         batch = slice(start, start + _BATCH)
@@ -49,7 +49,7 @@ def _lines(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _columns(records: Sequence[Record], worst: Sequence[Judged | None]) -> Iterator[list[Any]]:
-    """The values of each of COLUMNS."""
+    """The values of each column, in the order of COLUMNS."""
     yield from ([*map(attrgetter(name), records)] for name in _NAMED)
     yield [found.output if found else None for found in worst]
     yield from ([found.criterion.get(name) if found else None for found in worst] for name in _MEASURED)
@@ -60,7 +60,7 @@ def _columns(records: Sequence[Record], worst: Sequence[Judged | None]) -> Itera
 
 
 def _cells(values: Sequence[Any]) -> list[Any]:
-    """A column's values, texts as the file has them; in most columns they can stay what they are."""
+    """A column's values with their texts escaped; in most columns no text needs it."""
     texts = {value for value in values if isinstance(value, str)}
     odd = {text: cell for text in texts if (cell := _cell(text)) != text}
     return [odd.get(value, value) if isinstance(value, str) else value for value in values] if odd else [*values]

@@ -1,4 +1,4 @@
-"""Reports as files: which of them are wanted where, written when a run is finished or asked for later."""
+"""Reports as files: which ones are wanted, and where. They are written at the end of a run or by `mluops report`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mluops_cli.results.finished import FinishedRun, no_collection, read_run
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """The reports that are wanted; a path of - is standard output. As a listener it must come after the results'."""
+    """The reports that are wanted; a path of - is standard output. As a listener it comes after the one for results."""
 
     out: Path
     junit: Path | None = None
@@ -32,7 +32,7 @@ class ReportFiles:
             self.write(read_run(self.out))
 
     def write(self, run: FinishedRun) -> list[Path]:
-        """Write all that are wanted; the files written."""
+        """Write the reports and return the paths of the files."""
         written: list[Path] = []
         with no_collection():
             for path, content in self._contents(run):
@@ -45,7 +45,7 @@ class ReportFiles:
         return written
 
     def _contents(self, run: FinishedRun) -> Iterator[tuple[Path, str | Iterable[str]]]:
-        # Imported as they are wanted: a run without reports pays for none.
+        # Imported where needed: a run without reports loads none of them.
         if self.junit:
             from mluops_cli.reports.junit import junit_documents
 
@@ -70,6 +70,6 @@ class ReportFiles:
 
 
 def _latency_only(record: Record) -> Record:
-    """A record of the run that latencies are compared with, without what takes most of the memory."""
+    """A record of the run that latencies are compared with, without its large parts."""
     record.outputs, record.tensors, record.perf = {}, {}, None
     return record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from functools import cached_property
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
+from generators.specs.messages import shown
 from mluops_cli.core.machine import platform_name
 from mluops_cli.core.record import Record
 from mluops_cli.results.patterns import PatternTable, matches
@@ -22,13 +24,11 @@ _Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
 def _date(value: Any) -> Any:
     if isinstance(value, str):
-        try:
+        with suppress(ValueError):
             return date.fromisoformat(value)
-        except ValueError:
-            pass
     elif isinstance(value, date):
         return value
-    raise ValueError("expected a date such as 2026-12-31")
+    raise ValueError(f"found {shown(value)}, expected a date such as 2026-12-31")
 
 
 class Waiver(Strict):

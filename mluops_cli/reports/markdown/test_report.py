@@ -1,4 +1,4 @@
-"""The tables of the operator teams' test report, as plain rows, from a run's records and the operators' contracts."""
+"""The rows of the test report's tables, from the records of a run and the contracts of the operators."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mluops_cli.core.record import Record
 from mluops_cli.reports.performance import rated
 from mluops_cli.results.finished import FinishedRun, judged
 
-ALIGNMENT: Final = 64  # elements of the innermost dimension that the device moves at once
+ALIGNMENT: Final = 64  # elements of the innermost dimension that the device moves together
 _RIGHT: Final = frozenset({"pass", "empty"})
 
 
 class Accuracy(NamedTuple):
-    """One criterion of one output: its threshold, where that comes from, and the worst value of all cases."""
+    """One criterion of one output: its threshold, the sources of it, and the worst value of all cases."""
 
     output: str
     criterion: str
@@ -33,7 +33,7 @@ class Accuracy(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One item of the checklist: what the contract says and what was tested."""
+    """One item of the checklist: the contract, and what was tested."""
 
     item: str
     contract: str
@@ -41,7 +41,7 @@ class Check(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """One kind of case, how many there are and how many of them are right."""
+    """One kind of case: how many there are, and how many of them are right."""
 
     item: str
     kind: str
@@ -51,7 +51,7 @@ class Feature(NamedTuple):
 
 @dataclass(slots=True)
 class _Measured:
-    """What all cases measured by one criterion, added up."""
+    """The sums over all cases with one criterion."""
 
     cases: int = 0
     passed: int = 0
@@ -68,7 +68,7 @@ class _Measured:
 
 
 class Kind(NamedTuple):
-    """What the tables count a case by: many cases are of one kind."""
+    """The properties that the tables count cases by; many cases have equal ones."""
 
     suite: str
     legal: bool
@@ -85,7 +85,7 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class OperatorReport:
-    """All tables of one operator; contract is None for one we have none of."""
+    """All tables of one operator; contract is None where the operator is unknown here."""
 
     op: str
     records: Sequence[Record]
@@ -94,12 +94,12 @@ class OperatorReport:
 
     @cached_property
     def kinds(self) -> Counter[Kind]:
-        """How many cases there are of each kind, in the order of the first of them."""
+        """How many cases there are of each kind, in the order of their first cases."""
         return Counter(map(_kind, self.records))
 
     @property
     def category(self) -> str:
-        """What the operator's thresholds go by."""
+        """The operator's category, which decides its thresholds."""
         return self.contract.category if self.contract else "unknown"
 
     @property
@@ -117,7 +117,7 @@ class OperatorReport:
         return [_accuracy(*key, found) for key, found in sorted(rows.items(), key=lambda row: str(row[0]))]
 
     def checklist(self) -> list[Check]:
-        """What the contract allows against what was tested."""
+        """The contract's limits beside what was tested."""
         contract = self.contract
         tensors = list(contract.tensors.values()) if contract else []
         zero = ", ".join(f"{size} = 0: {status}" for size, status in contract.zero_elements.items()) if contract else ""
@@ -147,7 +147,7 @@ class OperatorReport:
         return rows
 
     def checks(self) -> list[Record]:
-        """The cases whose parameters the operator has to refuse."""
+        """The cases that the operator must refuse."""
         return [record for record in self.records if not record.legal]
 
     def performance(self) -> list[Record]:
@@ -210,7 +210,7 @@ def _kind(record: Record) -> Kind:
     layouts: dict[str, None] = {}
     ranks: list[int] = []
     has_zero = is_large = remainder = False
-    for tensor in record.tensors.values():  # a loop of all questions: one for each took twice the time
+    for tensor in record.tensors.values():  # one loop for all properties: a loop for each takes twice the time
         if dtype := tensor.get("dtype"):
             dtypes[str(dtype)] = None
         if layout := tensor.get("layout"):

@@ -89,7 +89,7 @@ LANGUAGES: Final[dict[str, dict[str, str]]] = {"en": {}, "zh": ZH}
 
 
 def translator(lang: str) -> Callable[..., str]:
-    """A function from an English text, with values for its {names}, to the text in that language."""
+    """A function that translates an English text and fills in its {names}; InputError for an unknown language."""
     if lang not in LANGUAGES:
         raise InputError(f"unknown language {lang!r}, expected one of {', '.join(LANGUAGES)}")
     words = LANGUAGES[lang]

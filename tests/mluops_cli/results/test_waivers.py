@@ -114,14 +114,14 @@ def test_f12_a_case_is_compared_with_few_of_2000_waivers(pattern: str) -> None:
 def test_every_field_is_required(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError) as raised:
         waivers(tmp_path, {name: None})
-    assert f"{tmp_path}/waivers.yaml:2:5: waivers[0]: {name} is missing" in str(raised.value)
+    assert f"{tmp_path}/waivers.yaml:2:5: waivers[0]: missing key {name!r}" in str(raised.value)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"expires": "soon"}, "expires: expected a date such as 2026-12-31, found 'soon'"),
-        ({"expires": 20260630}, "expires: expected a date such as 2026-12-31, found 20260630"),
+        ({"expires": "soon"}, "expires: found 'soon', expected a date such as 2026-12-31"),
+        ({"expires": 20260630}, "expires: found 20260630, expected a date such as 2026-12-31"),
         ({"owner": " "}, "owner: "),
         ({"owner": ""}, "owner: "),
         ({"ower": "x"}, "ower: unknown key 'ower': did you mean 'owner'?"),
