@@ -45,7 +45,7 @@ def draw_inputs(case: Case, operator: Operator, omitted: frozenset[str] = frozen
     of the operator gives another dtype or shape than the case says.
     """
     arrays: dict[str, Array | None] = {}
-    env = operator.contract.bind({plan.name: plan.dims for plan in (*case.inputs, *case.outputs)}, case.params)
+    env = operator.contract.bind(case.shapes(operator.contract), case.params)
     for plan in case.inputs:
         arrays[plan.name] = None if plan.name in omitted else _draw(plan, case, operator, env, arrays)
     return arrays

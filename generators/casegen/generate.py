@@ -11,9 +11,9 @@ from generators.casegen.manifest import Entry
 from generators.casegen.node import build_node, recipe, short_place
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.casegen.write_options import WriteOptions
-from generators.contracts.case import Case, TensorPlan
+from generators.contracts.case import Case
 from generators.contracts.operator import Array, Operator
-from generators.contracts.outputs import check_output
+from generators.contracts.outputs import fitted, padded
 from generators.operator_registry import operator_named
 from schemas.errors import SourceLocation, located
 from schemas.status import SUCCESS
@@ -37,9 +37,11 @@ def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None) 
         if dynamic:
             assert metrics is not None
             case = _with_dynamic_criteria(case, operator, inputs, outputs, metrics)
-    node = build_node(case, operator.contract, baseline, per_output=dynamic)
+    defined = {name: array for name, array in outputs.items() if array is not None}
+    node = build_node(case, operator.contract, baseline, operator.contract.counts(defined), per_output=dynamic)
     if baseline:
         set_theory(node, operator, case.params, inputs, outputs)
+        outputs = {plan.name: padded(defined[plan.name], plan.dims) for plan in case.outputs}
     content = CaseContent(
         id=case.id,
         node=node,
@@ -58,23 +60,23 @@ def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None) 
 
 
 def _with_baseline(case: Case, operator: Operator, inputs: MaybeArrays) -> tuple[Case, Mapping[str, Array]]:
-    """The baseline, and the case with the sizes that only the data tell."""
-    shapes = {plan.name: plan.dims for plan in (*case.inputs, *case.outputs)}
+    """The case with the sizes that only the data tell, and its baseline without the rows that a capacity adds."""
     with located(SourceLocation(case.place)):
-        outputs = operator.baseline(inputs, shapes, case.params)
-    return replace(case, outputs=tuple(_settled(plan, outputs[plan.name], case) for plan in case.outputs)), outputs
-
-
-def _settled(plan: TensorPlan, array: Array, case: Case) -> TensorPlan:
+        computed = operator.baseline(inputs, case.shapes(operator.contract), case.params)
     place = SourceLocation(case.place) if case.place else None
-    check_output(f"{case.id}: {plan.name}", plan.dims, plan.dtype, array, place)
-    return replace(plan, dims=array.shape)
+    plans, outputs = [], {}
+    for plan in case.outputs:
+        capacities = operator.contract.capacities(plan.name) if plan.capacity else ()
+        array = computed[plan.name]
+        outputs[plan.name] = fitted(f"{case.id}: {plan.name}", plan.dims, plan.dtype, array, place, capacities)
+        plans.append(plan if plan.capacity else replace(plan, dims=array.shape))
+    return replace(case, outputs=tuple(plans)), outputs
 
 
 def _with_dynamic_criteria(
     case: Case, operator: Operator, inputs: MaybeArrays, outputs: Mapping[str, Array], metrics: Metrics
 ) -> Case:
-    env = operator.contract.bind({plan.name: plan.dims for plan in (*case.inputs, *case.outputs)}, case.params)
+    env = operator.contract.bind(case.shapes(operator.contract), case.params)
     dtypes = {plan.name: plan.dtype for plan in case.outputs}
     given = {name: array for name, array in inputs.items() if array is not None}
     return replace(case, criteria=dynamic_criteria(case.criteria, dtypes, operator, given, env, dict(outputs), metrics))

@@ -11,7 +11,7 @@ from typing import Any, Final
 import xxhash
 
 from generators.contracts.case import Case, TensorPlan
-from generators.contracts.model import Contract, Shape
+from generators.contracts.model import Contract
 from generators.data.draw import BIT_GENERATOR, recipe_text
 from schemas.criteria import NAMES, Criterion
 from schemas.dtypes import DTYPES
@@ -24,10 +24,13 @@ _ENUMS: Final = {ours: theirs for theirs, ours in reversed(NAMES.items()) if the
 Criteria = Mapping[str, tuple[Criterion, ...]]
 
 
-def build_node(case: Case, contract: Contract, baseline: bool, *, per_output: bool = False) -> Any:
+def build_node(
+    case: Case, contract: Contract, baseline: bool, counts: Mapping[str, int], *, per_output: bool = False
+) -> Any:
     """The Node of a case with its metadata; the dims of outputs are those of the plans, hashes are left to set_origins.
 
-    baseline: the file will carry the outputs; its device is then GPU, so that every runner uses them.
+    counts holds the parameters that count rows of outputs, as far as they are known. baseline tells whether the file
+    will carry the outputs: its device is then GPU, so that every runner uses them.
     per_output: thresholds are stored with each output even where all agree. InputError, with the spec's place, where a
     size, a stride or a parameter is beyond its field.
     """
@@ -55,7 +58,7 @@ def build_node(case: Case, contract: Contract, baseline: bool, *, per_output: bo
     )
     set_meta_criteria(meta, {plan.name: case.criteria[plan.name] for plan in case.outputs})
     with _fitting(case):
-        _set_params(node, meta, case, contract)
+        _set_params(node, meta, case, contract, counts)
     proto.set_meta(node, meta)
     return node
 
@@ -91,22 +94,6 @@ def set_meta_criteria(meta: Any, criteria: Criteria) -> None:
 def recipe(plan: TensorPlan) -> str:
     """How an input is drawn, generator included: equal texts and keys give equal data."""
     return f"{recipe_text(plan.values)}; {BIT_GENERATOR}" if plan.values else ""
-
-
-def set_dims(tensor: Any, dims: Shape) -> None:
-    """Write dims into a Tensor message."""
-    del tensor.shape.dims[:]
-    tensor.shape.dims.extend(dims)
-
-
-def set_counts(node: Any, contract: Contract) -> None:
-    """Fill in the parameters that count an output's elements, such as num_act_out, where the file has none."""
-    message = getattr(node, f"{contract.op}_param", None)
-    dims = {tensor.name: header.shape.dims for tensor, header in zip(contract.outputs, node.output, strict=True)}
-    for parameter in contract.parameters if message is not None else ():
-        if parameter.output is not None and not getattr(message, parameter.name):
-            tensor, axis = parameter.output
-            setattr(message, parameter.name, dims[tensor][axis])
 
 
 def set_baseline_device(node: Any) -> None:
@@ -170,11 +157,21 @@ def _add_tensor(tensor: Any, plan: TensorPlan) -> None:
     tensor.dtype = numbers["dtype"].enum_type.values_by_name[DTYPES[plan.dtype].enum].number
 
 
-def _set_params(node: Any, meta: Any, case: Case, contract: Contract) -> None:
+def set_counts(node: Any, counts: Mapping[str, int]) -> None:
+    """Write the parameters that count rows of outputs into the operator's message, where the interface has one."""
+    key = f"{node.op_name}_param"
+    if key in node.DESCRIPTOR.fields_by_name:
+        for name, count in counts.items():
+            setattr(getattr(node, key), name, count)
+
+
+def _set_params(node: Any, meta: Any, case: Case, contract: Contract, counts: Mapping[str, int]) -> None:
     """The parameters in the operator's message; as JSON in the metadata where the interface has no such message."""
     dims = {plan.name: plan.dims for plan in case.outputs}
     values = {
-        each.name: case.params.get(each.name) if each.output is None else dims[each.output[0]][each.output[1]]
+        each.name: case.params.get(each.name)
+        if each.output is None
+        else counts.get(each.name, dims[each.output[0]][each.output[1]])
         for each in contract.parameters
     }
     values = {name: value for name, value in values.items() if value is not None}

@@ -36,7 +36,7 @@ def planned_size(case: Case, options: WriteOptions) -> int:
     baseline = SUCCESS in case.expect
     omitted = omitted_tensors(case)
     stored = [plan for plan in (*case.inputs, *(case.outputs if baseline else ())) if plan.name not in omitted]
-    node = build_node(case, contract, baseline)
+    node = build_node(case, contract, baseline, {})
     if baseline:
         node.theory_io_size = node.theory_compute_ops = 1.0
     set_origins(node, {plan.name: (recipe(plan), NO_HASH) for plan in stored}, sorted(omitted))

@@ -14,6 +14,7 @@ from generators.contracts.case import check_case_name
 from generators.contracts.faults import Fault, tensors_with
 from generators.contracts.model import LARGE, Contract, Parameter, Shape
 from generators.contracts.operator import Array, Arrays, Operator
+from generators.contracts.outputs import fitted
 from generators.data.random_data import draw_random_data
 from schemas.casefiles.enum_numbering import OLD
 from schemas.casefiles.reading import CaseFile
@@ -134,16 +135,38 @@ class Bound:
     def baseline(self, inputs: Mapping[str, Array | None], outputs: Iterable[str] | None = None) -> Arrays:
         """The baseline by output: what the file carries, else what the reference kernel computes.
 
-        outputs are the wanted ones; by default all that there is a baseline of. InputError where the values of an input
-        are outside the contract, or where the file carries no baseline and its operator has no contract.
+        outputs are the wanted ones; by default all that there is a baseline of. An output whose rows are counted has as
+        many rows as are defined: the file may have room for more. InputError where the values of an input are outside
+        the contract, where the file has no room for a computed output, or where it carries no baseline and its operator
+        has no contract.
         """
-        if not self.carries_baseline:
-            computed = self.computed(inputs)
-            return {name: computed[name] for name in (computed if outputs is None else outputs)}
-        self.check_values(inputs)
-        if outputs is None:
-            outputs = [name for name, record in self.outputs.items() if record.has_values or not record.elements]
-        return {name: self.outputs[name].array() for name in outputs}
+        if self.carries_baseline:
+            self.check_values(inputs)
+            if outputs is None:
+                outputs = [name for name, record in self.outputs.items() if record.has_values or not record.elements]
+            return {name: self._defined(name, self.outputs[name].array()) for name in outputs}
+        computed = self.computed(inputs)
+        return {name: self._fitted(name, computed[name]) for name in (computed if outputs is None else outputs)}
+
+    def _fitted(self, name: str, array: Array) -> Array:
+        assert self.operator is not None
+        record = self.outputs[name]
+        capacities = self.operator.contract.capacities(name)
+        return fitted(f"output {name}", record.shape, record.dtype.name, array, record.place, capacities)
+
+    def _defined(self, name: str, array: Array) -> Array:
+        """The rows of a stored output that the file's count of them says are defined; all where it says nothing.
+
+        A count of 0 says so only in a file with our metadata: others write it where they don't know (CASE_FORMAT.md).
+        """
+        for parameter in self.operator.contract.parameters if self.operator is not None else ():
+            count = _count(self.file, parameter) if parameter.output is not None else None
+            if count is not None and parameter.output is not None and parameter.output[0] == name:
+                if count < 0 or count > array.shape[parameter.output[1]]:
+                    text = f"{parameter.name} is {count}, {name} has {array.shape[parameter.output[1]]} rows"
+                    raise InputError(text, self.outputs[name].place)
+                array = array[(slice(None),) * parameter.output[1] + (slice(count),)]
+        return array
 
     def computed(self, inputs: Mapping[str, Array | None], params: Mapping[str, Any] | None = None) -> Arrays:
         """All outputs as the reference kernel computes them, with the file's parameters or others."""
@@ -267,6 +290,17 @@ def _own_params(file: CaseFile, parameters: Sequence[Parameter], place: SourceLo
         }
     except (ValueError, TypeError) as error:
         raise InputError(f"parameters in the metadata are not a JSON object: {error}", place) from None
+
+
+def _count(file: CaseFile, parameter: Parameter) -> int | None:
+    """What the file says an output's rows are; None where it says nothing."""
+    key = f"{file.op}_param"
+    if key in file.node.DESCRIPTOR.fields_by_name:
+        message = getattr(file.node, key)
+        given = getattr(message, parameter.name) if message.HasField(parameter.name) else None
+    else:
+        given = json.loads(file.meta.params).get(parameter.name) if file.meta is not None and file.meta.params else None
+    return int(given) if given or (given == 0 and file.meta is not None) else None
 
 
 def _param(message: Any, parameter: Parameter) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from generators.contracts.faults import Fault
-from generators.contracts.model import Shape
+from generators.contracts.model import Contract, Shape
 from generators.data.draw import Values
 from schemas.criteria import Criterion
 from schemas.errors import SourceLocation
@@ -27,7 +27,8 @@ def check_case_name(suite: str, name: str, place: SourceLocation | None = None) 
 class TensorPlan:
     """One tensor of a case: its descriptor and, for an input, how its values are drawn.
 
-    A size of UNKNOWN (-1) in an output's dims is filled in from the baseline.
+    A size of UNKNOWN (-1) in an output's dims is filled in from the baseline. capacity: the sizes of the output that
+    only the data tell may be smaller than dims say.
     """
 
     name: str
@@ -36,6 +37,7 @@ class TensorPlan:
     dims: Shape
     strides: Shape | None = None
     values: Values | None = None
+    capacity: bool = False
 
     @property
     def descriptor(self) -> Descriptor:
@@ -64,6 +66,12 @@ class Case:
     tags: tuple[str, ...] = ()
     seed: int = 1
     place: str = ""
+
+    def shapes(self, contract: Contract) -> dict[str, Shape]:
+        """The shapes of all tensors, UNKNOWN where a capacity stands for a size that only the data tell."""
+        plans = (*self.inputs, *self.outputs)
+        shapes = {plan.name: plan.dims for plan in plans}
+        return shapes | contract.known({plan.name: plan.dims for plan in plans if plan.capacity})
 
     @property
     def id(self) -> str:

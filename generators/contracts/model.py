@@ -104,6 +104,13 @@ class Violation:
     origin: str = DESIGN
 
 
+class Sized(Protocol):
+    """Something with a shape, such as an array."""
+
+    @property
+    def shape(self) -> Shape: ...
+
+
 class Tensor(Protocol):
     """What Contract.sound looks at: a Descriptor, or a TensorPlan."""
 
@@ -167,6 +174,15 @@ class Contract:
         """The sizes that only the data tell: of dims whose size an implementation returns."""
         counted = [parameter.output for parameter in self.parameters if parameter.output is not None]
         return frozenset(name for tensor, dim in counted for name in self.tensors[tensor].dims[dim].names)
+
+    def capacities(self, tensor: str) -> tuple[int, ...]:
+        """The axes of a tensor whose size only the data tell: what a descriptor says there is a capacity."""
+        return tuple(axis for axis, (_, each) in enumerate(self._dims[tensor]) if each.names & self.data_sizes)
+
+    def counts(self, outputs: Mapping[str, Sized]) -> dict[str, int]:
+        """The parameters that count rows of outputs, by name; outputs are the arrays that are defined."""
+        counted = {each.name: each.output for each in self.parameters if each.output is not None}
+        return {name: outputs[tensor].shape[dim] for name, (tensor, dim) in counted.items() if tensor in outputs}
 
     def known(self, shapes: Mapping[str, Shape]) -> dict[str, Shape]:
         """The shapes with UNKNOWN for every size that only the data tell."""

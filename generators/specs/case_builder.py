@@ -157,7 +157,13 @@ class CaseBuilder:
         values = None
         if section == "inputs" and elements < LARGE:
             values = self._drawn(tensor, raw.get("dist", _NOTHING), dims, dtype, env)
-        return TensorPlan(name, dtype, raw.get("layout", tensor.layout), dims, strides, values)
+        capacity = raw.get("capacity", False)
+        if capacity and UNKNOWN in dims:
+            raise Problem((section, name, "capacity"), f"{name} has no shape, expected one that is its capacity")
+        if capacity and not self.contract.capacities(name):
+            text = f"the shape of {name} follows from sizes and parameters, it can't be a capacity"
+            raise Problem((section, name, "capacity"), text)
+        return TensorPlan(name, dtype, raw.get("layout", tensor.layout), dims, strides, values, capacity)
 
     def _inferred(self, section: str, tensor: TensorSpec, env: Env) -> Shape:
         """The shape that follows from sizes and parameters; UNKNOWN only for sizes of an output that the data tell."""

@@ -62,8 +62,8 @@ class Dist(Model):
     special_share: Fraction = _absent("fraction of the special values together, default 0.01")
 
 
-class Output(Model):
-    """An output: what is given is asserted; in an invalid case it is taken as it is."""
+class Tensor(Model):
+    """What may be given of a tensor."""
 
     shape: Shape = _absent("dims: integers, or expressions over params and sizes")
     dtype: DTypeName = _absent("default: the contract's first")
@@ -71,7 +71,15 @@ class Output(Model):
     strides: Strides = _absent("in elements, absent when dense; for invalid cases")
 
 
-class Input(Output):
+class Output(Tensor):
+    """An output: what is given is asserted; in an invalid case it is taken as it is."""
+
+    capacity: StrictBool = Field(
+        default=False, description="the given shape is a capacity: as many rows as the data make are defined"
+    )
+
+
+class Input(Tensor):
     """An input."""
 
     dist: Dist = Field(default_factory=Dist, description="how its values are drawn, default: the contract's way")

@@ -44,9 +44,8 @@ class Reference(Implementation):
         latency = (time.perf_counter() - start) * 1e6
         for name, array in call.outputs.items():
             if array is not None:
-                np.copyto(array, computed[name], casting="same_kind")
-        rows = {p.name: computed[p.output[0]].shape[p.output[1]] for p in operator.contract.parameters if p.output}
-        return Outcome(latency_us=latency, scalars=rows)
+                np.copyto(array[tuple(map(slice, computed[name].shape))], computed[name], casting="same_kind")
+        return Outcome(latency_us=latency, scalars=operator.contract.counts(computed))
 
 
 def _refusal(call: Call) -> str | None:

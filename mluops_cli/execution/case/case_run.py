@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Meter, Prepared, Result, error
 from mluops_cli.execution.case.kept_outputs import keep_outputs
-from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest, is_mapped
+from mluops_cli.execution.case.output_buffers import OutputBuffer, digest, is_mapped
 from mluops_cli.implementations.base import Call, Implementation
 from mluops_cli.results.kept_cases import OUTPUTS, kept_path
 from schemas.casefiles.enum_numbering import CURRENT
@@ -95,7 +95,7 @@ def prepare(file: CaseFile) -> Prepared:
         if record.absent or name in bound.omitted or record.span >= LARGE or not _holdable(record)
     }
     compared = [name for name in bound.compared if name not in omitted]
-    baseline = _baseline(bound, inputs, compared) if SUCCESS in bound.expect and compared else {}
+    baseline = bound.baseline(inputs, compared) if SUCCESS in bound.expect and compared else {}
     fills = {} if operator is None else {tensor.name: tensor.fill for tensor in operator.contract.outputs}
     outputs = {
         name: OutputBuffer(record.dtype, record.shape, record.strides, baseline.get(name), fills.get(name))
@@ -118,19 +118,6 @@ def prepare(file: CaseFile) -> Prepared:
 
 def _holdable(record: TensorRecord) -> bool:
     return part_dtype(record.dtype)[0].storage is not None
-
-
-def _baseline(bound: Bound, inputs: Mapping[str, Array | None], compared: Sequence[str]) -> dict[str, Array]:
-    """The baseline of the outputs that are compared, in the file's shapes and dtypes."""
-    baseline = bound.baseline(inputs, compared)
-    for name, array in baseline.items():
-        record = bound.outputs[name]
-        if array.shape != record.shape:
-            found, expected = list(record.shape), list(array.shape)
-            raise InputError(f"output {name} has shape {found}, the reference kernel says {expected}", record.place)
-        if array.dtype != record.dtype.storage:
-            baseline[name] = array.astype(record.dtype.storage)
-    return baseline
 
 
 def _facts(bound: Bound) -> Result:

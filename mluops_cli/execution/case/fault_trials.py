@@ -48,7 +48,7 @@ def selftest_case(file: CaseFile, threads: int = 1) -> Tested:
     for name, buffer in prepared.outputs.items():
         buffer.prepare(0)
         if name in prepared.baseline:
-            np.copyto(buffer.array, prepared.baseline[name])
+            np.copyto(buffer.defined, prepared.baseline[name])
 
     caches: dict[str, dict[str, DenominatorCache]] = {name: {} for name in prepared.baseline}
 
@@ -83,7 +83,7 @@ def _targets(prepared: Prepared) -> Iterator[tuple[str, tuple[InjectionTarget, D
             places, counts = _defined_places(number, baseline.shape[-1]), defined_pairs(number, baseline.shape[-1])
         buffer = prepared.outputs[name]
         exact = all(criterion.threshold == 0 for criterion in criteria)
-        target = InjectionTarget(baseline, buffer.array, buffer.sentinels, exact, *places)
+        target = InjectionTarget(baseline, buffer.defined, buffer.sentinels, exact, *places)
         dtype = prepared.bound.outputs[name].dtype.name
         yield name, (target, Detectability(baseline, criteria, dtype, counts))
 

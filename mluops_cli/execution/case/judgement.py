@@ -67,7 +67,7 @@ def outputs_under_test(
 ) -> list[OutputUnderTest]:
     """The outputs that count, each with what it is compared with; a rulebook's are brought into comparable form."""
     specs = {} if bound.operator is None else bound.operator.contract.tensors
-    found = {name: buffer.array for name, buffer in buffers.items()}
+    found = {name: buffer.defined for name, buffer in buffers.items()}
     # No implementation can do so now, all write into our buffers; one that hands arrays back could.
     shared = {name for name, array in baseline.items() if np.may_share_memory(array, found[name])}
     if has_undefined_parts(bound) and baseline.keys() >= set(RULEBOOK):

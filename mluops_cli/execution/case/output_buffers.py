@@ -46,6 +46,11 @@ class OutputBuffer:
         self.sentinels: Array | None = values if known or len(values) > 1 else None
         self.array: Array = shaped(self._flat, dtype, shape, strides)
 
+    @property
+    def defined(self) -> Array:
+        """The part of the array that the baseline defines: an output may have room for more rows."""
+        return self.array if self._baseline is None else self.array[tuple(map(slice, self._baseline.shape))]
+
     def prepare(self, repeat: int) -> None:
         """Fill it for a call, each repeat (from 0) with other values."""
         self._memory.restore()
@@ -56,7 +61,7 @@ class OutputBuffer:
         assert self._baseline is not None
         raw = self._flat.view(np.uint8)
         raw[...] = 0
-        np.copyto(self.array, self._baseline)
+        np.copyto(self.defined, self._baseline)
         flip = 1 if self._flat.dtype == np.bool_ else (0x5A, 0xA5)[repeat % 2]
         np.bitwise_xor(raw, flip, out=raw)
 

@@ -68,7 +68,7 @@ def entry(text: str) -> str:
         ("{name: a, inputs: {x: {dist: {uniform: [1]}}}}",
          "4:46: suites.general[0].inputs.x.dist.uniform: found [1], expected [number, number]"),
         ("{name: a, outputs: {y: {dist: {}}}}", "4:31: suites.general[0].outputs.y.dist: unknown key 'dist': "
-         "expected one of dtype, layout, shape, strides"),
+         "expected one of capacity, dtype, layout, shape, strides"),
         ("{name: a, criteria: {y: {diff3: zero}}}",
          "4:39: suites.general[0].criteria.y.diff3: found 'zero', expected a number of 0 or more"),
         ("{name: a, criteria: {y: {diff3: .inf}}}",

@@ -93,6 +93,35 @@ def test_a1_through_the_command(op: str, tmp_path: Path, cli: Cli) -> None:
     assert_same_outputs(given, tmp_path / "single" / op / "external" / stripped.name)
 
 
+@pytest.mark.parametrize(("rows", "code"), [(0, 2), (1, 2), (2, 0), (4, 0)])
+def test_c2_e9_an_output_may_have_room_for_more_rows_than_are_made(
+    tmp_path: Path, cli: Cli, rows: int, code: int
+) -> None:
+    """Two sites make two outputs; all commands agree on a file with room for more or fewer."""
+    (tmp_path / "in").mkdir()
+    text = PAIRS % ("0, 0, 0, 1", "", "", "")
+    (tmp_path / "in" / "sites.prototxt").write_text(
+        text.replace("dims: [2, 4]", f"dims: [{rows}, 4]").replace(f"dims: [{rows}, 4]", "dims: [2, 4]", 1)
+    )
+    gen = cli("gen", "--from", tmp_path / "in", "--out", tmp_path / "gen", "-j", 1)
+    check = cli("check", tmp_path / "in")
+    run = cli("run", tmp_path / "in", "--impl", "reference", "--out", tmp_path / "run", "-j", 1)
+    assert (gen.code, check.code, run.code) == (code, code // 2, code), (gen, check, run)
+    (record,) = map(json.loads, (tmp_path / "run" / "results.jsonl").read_text().splitlines())
+    message = f"output out_indices has room for {rows} rows in dim 0, the baseline has 2"
+    if code:
+        assert record["status"] == "error"
+        assert all(message in text for text in (gen.err, check.out, record["reason"]))
+        return
+    assert record["status"] == "pass"
+    (made,) = (tmp_path / "gen").rglob("*.pb")
+    node = proto.Node.FromString(made.read_bytes())
+    assert node.get_indice_pairs_param.num_act_out == 2
+    assert list(node.output[0].value_i) == [0, 0, 0, 0, 0, 0, 0, 1, *[-1] * 4 * (rows - 2)]
+    again = cli("run", tmp_path / "gen", "--impl", "reference", "--out", tmp_path / "again", "-j", 1)
+    assert again.code == 0, again
+
+
 PAIRS = """op_name: "get_indice_pairs"
 input { id: "i" shape { dims: [2, 4] } layout: LAYOUT_ARRAY dtype: DTYPE_INT32 value_i: [0, 0, 0, 0, %s] }
 output { id: "o" shape { dims: [2, 4] } layout: LAYOUT_ARRAY dtype: DTYPE_INT32 %s }

@@ -167,3 +167,27 @@ def rulebook_count(op, inputs, outputs, params):
 
 def returns_at_once(op, inputs, outputs, params):
     """What an implementation does whose design returns at once for zero elements."""
+
+
+def _counted(op, inputs, outputs, params):
+    """A right rulebook; the number of rows of out_indices that are defined."""
+    found = right(outputs)
+    for name, array in found.items():
+        outputs[name][: len(array)] = array
+    return len(found["out_indices"])
+
+
+def rubbish_behind_the_rows(op, inputs, outputs, params):
+    rows = _counted(op, inputs, outputs, params)
+    outputs["out_indices"][rows:] = 7
+    return {"num_act_out": rows}
+
+
+def last_row_missing(op, inputs, outputs, params):
+    rows = _counted(op, inputs, outputs, params)
+    outputs["out_indices"][rows - 1] = -1
+
+
+def counts_the_room(op, inputs, outputs, params):
+    _counted(op, inputs, outputs, params)
+    return {"num_act_out": len(outputs["out_indices"])}
