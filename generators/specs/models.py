@@ -74,7 +74,7 @@ class Tensor(Model):
 class Output(Tensor):
     """An output: what is given is asserted; in an invalid case it is taken as it is."""
 
-    capacity: StrictBool = Field(
+    capacity: bool = Field(
         default=False, description="the given shape is a capacity: as many rows as the data make are defined"
     )
 

@@ -35,7 +35,7 @@ def _status(inputs: Any, outputs: Any, params: Any, descriptors: Any, handle: An
         return BAD_PARAM
     if any(s != 1 and d != 1 for s, d in zip(stride, dilation, strict=True)) and fault != "accepts_stride_and_dilation":
         return BAD_PARAM
-    if sub_m and (max(*stride, *dilation) > 1 or list(space) != list(out_space) or out.dims[0] != L):
+    if sub_m and (max(*stride, *dilation) > 1 or list(space) != list(out_space) or out.dims[0] < L):
         return SUCCESS if fault == "accepts_any_subm" else BAD_PARAM
     cells, out_cells = (batch * int(np.prod(each, dtype=object)) for each in (space, out_space))
     if cells < L or out.dims[0] > out_cells:
