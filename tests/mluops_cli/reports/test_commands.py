@@ -190,3 +190,23 @@ def test_f9_a_report_that_does_not_fit_leaves_the_earlier_one(tmp_path: Path, op
     assert (done.returncode, done.stderr) == (3, f"{report}: can't write: File too large\n")
     assert report.read_text(encoding="utf-8") == "an earlier report"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "report"]
+
+
+def test_d3_a_raised_error_shows_its_traceback_under_the_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("def inner():\n    return 1 / 0\ndef mask(op, inputs, outputs, params):\n    inner()\n")
+    cases = tmp_path / "cases"
+    assert called("gen", "psamask_forward", "--suite", "demo", "--out", cases) == 0
+    capsys.readouterr()
+    arguments = ("-k", "square_collect", "--impl", f"python:{kernel}:mask", "--out", tmp_path / "out")
+    assert called("run", cases, *arguments) == 1
+    told = capsys.readouterr().out
+    at = told.index("ERROR psamask_forward/demo/square_collect: raised ZeroDivisionError: division by zero")
+    shown = told[at:].splitlines()
+    assert shown[1:3] == ["  printed:", "    Traceback (most recent call last):"]
+    assert [line.strip() for line in shown[3:] if ", line " in line] == [
+        f'File "{kernel}", line 4, in mask', f'File "{kernel}", line 2, in inner',
+    ]  # fmt: skip
+    assert "    ZeroDivisionError: division by zero" in shown
