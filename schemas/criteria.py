@@ -1,8 +1,8 @@
-"""Criteria: their names, and what one of them with its threshold is."""
+"""Criteria: their names, and a criterion with its threshold."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 NAMES: Final[dict[str, str]] = {
@@ -15,17 +15,27 @@ NAMES: Final[dict[str, str]] = {
     "DIFF4": "diff4",
     "DIFF_KL": "diff_kl",
 }
-"""A case file's name of a criterion -> ours; those that are missing (SMAPE, SMAXAPE, NRMSE) can't be judged."""
+"""A case file's name of a criterion -> our name; the missing ones (SMAPE, SMAXAPE, NRMSE) can't be judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One figure an output is judged by: passes when value <= threshold; source says where the threshold comes from.
+    """One metric an output is judged by: it passes when value <= threshold.
 
-    imaginary is the threshold of a complex output's imaginary part where that is another one.
+    source says where the threshold comes from. imaginary is the threshold of a complex output's imaginary part, None
+    where it is the same.
     """
 
     name: str
     threshold: float
     source: str = "contract"
     imaginary: float | None = None
+
+
+def stricter(first: Criterion, second: Criterion) -> Criterion:
+    """Of two criteria of one name the one with the lower thresholds, for each part the lower one."""
+    lower = min(first, second, key=lambda criterion: criterion.threshold)
+    if first.imaginary is None and second.imaginary is None:
+        return lower
+    parts = (each.threshold if each.imaginary is None else each.imaginary for each in (first, second))
+    return replace(lower, imaginary=min(parts))

@@ -23,6 +23,13 @@ def check_name(name: str, what: str, place: SourceLocation | None = None) -> str
     return name
 
 
+def check_case_name(suite: str, name: str, place: SourceLocation | None = None) -> None:
+    """InputError where a suite or a case's name can't be part of a path; / separates folders in a case's name."""
+    check_name(suite, "suite", place)
+    for part in name.split("/"):
+        check_name(part, "case name", place)
+
+
 def _problems(name: str) -> Iterator[str]:
     if not name:
         yield "it is empty"

@@ -10,11 +10,11 @@ from generators.casegen import journal
 from generators.casegen.manifest import Entry, hash_array
 from generators.casegen.node import set_origins
 from generators.casegen.write_options import WriteOptions
-from generators.contracts.case import check_case_name
 from generators.contracts.faults import Fault
 from generators.contracts.model import Params, Shape
 from generators.contracts.operator import Array, Arrays, Operator
 from schemas.casefiles.reading import write_case
+from schemas.path_names import check_case_name
 from schemas.protos import messages as proto
 
 REFERENCE: Final = "reference kernel"

@@ -10,17 +10,8 @@ from generators.contracts.faults import Fault
 from generators.contracts.model import Contract, Shape
 from generators.data.draw import Values
 from schemas.criteria import Criterion
-from schemas.errors import SourceLocation
-from schemas.path_names import check_name
 from schemas.status import SUCCESS
 from schemas.tensor_descriptor import Descriptor
-
-
-def check_case_name(suite: str, name: str, place: SourceLocation | None = None) -> None:
-    """InputError where a suite or a case's name can't be part of a path; / in a name stands between folders."""
-    check_name(suite, "suite", place)
-    for part in name.split("/"):
-        check_name(part, "case name", place)
 
 
 @dataclass(frozen=True, slots=True)

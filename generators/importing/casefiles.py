@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contracts.binding import plain_message
-from generators.importing.draft import CaseDraft, Imported, Note, TensorDraft, dist_of, plain, stricter_criteria
+from generators.importing.draft import CaseDraft, Imported, Note, TensorDraft, dist_of, plain
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.casefiles.requested_criteria import criteria_of
 from schemas.casefiles.tensors import TensorRecord
@@ -78,7 +78,5 @@ def _short(value: float) -> float:
 
 
 def _criteria(case: CaseFile, note: Note) -> list[dict[str, float]]:
-    given = criteria_of(case)
-    if not any(given):
-        return []
-    return [stricter_criteria(((each.name, each.threshold) for each in output), note) for output in given]
+    given = criteria_of(case, lambda _, text: note(text))
+    return [{each.name: each.threshold for each in output} for output in given] if any(given) else []

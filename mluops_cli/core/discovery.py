@@ -76,6 +76,7 @@ def find_case_files(
     skipped are folders that are not searched unless a path leads into them. suffixes are those of the files. InputError
     for a path that doesn't exist or is neither a folder nor a case file.
     """
+    _by_file.cache_clear()  # a command begins here: manifests may have changed since the last one
     closed = {os.path.realpath(path) for path in skipped}
     chosen: dict[str, FoundFile] = {}
     for argument in paths:
@@ -156,7 +157,6 @@ def plan_cases(
     """
     matches = parse_keywords(keywords) if keywords is not None else None
     shard_of = parse_shard(part) if part is not None else None
-    _by_file.cache_clear()
     found = find_case_files(paths, skipped=(out, out / FAILURES) if out else ())
     cases = _unique([_describe(each.path, each.name, enum_numbering) for each in found])
     if suites:
@@ -208,19 +208,27 @@ def _file_size(path: Path) -> int:
         return 0
 
 
-def noted_fields(path: Path) -> tuple[str, dict[str, Any]] | None:
-    """What the manifest of the file's folder, or of one above, says of it: the operator, and the fields of CaseMeta."""
+def manifest_entry(path: Path) -> tuple[str, dict[str, Any]] | None:
+    """The case id and entry of a case file in the manifest of its folder, or of one above; None where there is none."""
     absolute = Path(os.path.abspath(path))
     for folder in list(absolute.parents)[: _MANIFEST_ABOVE + 1]:
         found = _by_file(folder).get(absolute.relative_to(folder).as_posix())
         if found is not None:
-            case, entry = found
-            op, suite, name = case.split("/", 2)
-            omitted = [tensor["name"] for tensor in entry.get("tensors", ()) if "hash" not in tensor]
-            lists = {key: list(entry.get(key, ())) for key in ("expect", "faults")}
-            beyond = bool(entry.get("beyond_design", False))
-            return op, {"suite": suite, "name": name, **lists, "beyond_design": beyond, "withheld": omitted}
+            return found
     return None
+
+
+def noted_fields(path: Path) -> tuple[str, dict[str, Any]] | None:
+    """What the manifest of the file's folder, or of one above, says of it: the operator, and the fields of CaseMeta."""
+    found = manifest_entry(path)
+    if found is None:
+        return None
+    case, entry = found
+    op, suite, name = case.split("/", 2)
+    omitted = [tensor["name"] for tensor in entry.get("tensors", ()) if "hash" not in tensor]
+    lists = {key: list(entry.get(key, ())) for key in ("expect", "faults")}
+    beyond = bool(entry.get("beyond_design", False))
+    return op, {"suite": suite, "name": name, **lists, "beyond_design": beyond, "withheld": omitted}
 
 
 @cache

@@ -1,1 +1,1 @@
-"""Looking through case files for what is wrong or odd in them, without running anything."""
+"""The rules of `mluops check`: what is wrong or odd in a case file. Nothing is run."""

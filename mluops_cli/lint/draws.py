@@ -8,50 +8,61 @@ from collections.abc import Iterator
 
 from generators.contracts.operator import Operator
 from generators.data.random_data import KINDS, RandomData
-from mluops_cli.lint.finding import ERROR, WARNING, Finding
-from mluops_cli.lint.tensor_values import records
+from mluops_cli.lint.finding import ERROR, NOTE, WARNING, Finding
 from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError
 
 
 def drawn_inputs(case: CaseFile) -> list[TensorRecord]:
-    """The inputs whose values will be drawn."""
+    """Return the inputs whose values are drawn."""
     return [
         record for record in case.inputs if record.source == "random_data" and record.elements and not record.absent
     ]
 
 
 def check_bounds(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
-    """Bounds the right way round, apart, and finite; also of random_data that stored values win over."""
-    for record in records(case):
-        random = record.random
-        if random is None:
-            continue
-        place = f"{record.place}.random_data"
-        told = RandomData.of(random)
-        word, first, second, names = told.distribution, told.first, told.second, told.names
-        if word not in KINDS:
-            if record.source == "random_data":
-                yield Finding(ERROR, "distribution", place, f"{word} can't be drawn", "use UNIFORM or GAUSSIAN")
-            continue
-        if not (math.isfinite(first) and math.isfinite(second)):
-            yield Finding(ERROR, "bounds", place, f"{names[0]} {first:g} and {names[1]} {second:g} are not both finite")
-        elif wrong := _undrawable(told, record):
-            yield Finding(ERROR, "bounds", place, wrong)
-        elif word == "GAUSSIAN":
-            if second == 0:
-                yield Finding(WARNING, "bounds", place, "sigma is 0: every value is mu")
-        elif told.inverted:
-            text = f"inverted bounds: lower_bound {first:g} is above upper_bound {second:g}, read as swapped"
-            yield Finding(WARNING, "bounds", place, text, "swap them")
-        elif first == second:
-            text = f"equal bounds: every value is {first:g}, which hides most faults"
-            yield Finding(WARNING, "bounds", place, text, "give a range")
+    """Bounds of values that are drawn: in order, apart, finite; and random_data that nobody draws."""
+    for record in case.outputs:
+        if record.source == "random_data" and not record.absent:
+            yield Finding(NOTE, "sources", f"{record.place}.random_data", "values of an output are never drawn")
+    for record in drawn_inputs(case):
+        yield from _check_bounds(record, f"{record.place}.random_data")
+
+
+def _check_bounds(record: TensorRecord, place: str) -> Iterator[Finding]:
+    asked = RandomData.of(record.random)
+    first, second = asked.first, asked.second
+    if asked.distribution not in KINDS:
+        text = f"{asked.distribution} can't be drawn"
+        yield Finding(ERROR, "distribution", place, text, "use UNIFORM or GAUSSIAN")
+    elif not (math.isfinite(first) and math.isfinite(second)):
+        text = f"{asked.names[0]} {first:g} and {asked.names[1]} {second:g} are not both finite"
+        yield Finding(ERROR, "bounds", place, text)
+    elif problem := _problem(asked, record):
+        yield Finding(ERROR, "bounds", place, problem)
+    elif asked.distribution == "GAUSSIAN":
+        if second == 0:
+            yield Finding(WARNING, "bounds", place, "sigma is 0: every value is mu")
+    elif asked.inverted:
+        text = f"inverted bounds: lower_bound {first:g} is above upper_bound {second:g}, read as swapped"
+        yield Finding(WARNING, "bounds", place, text, "swap them")
+    elif first == second:
+        text = f"equal bounds: every value is {first:g}, which hides most faults"
+        yield Finding(WARNING, "bounds", place, text, "give a range")
+
+
+def _problem(asked: RandomData, record: TensorRecord) -> str:
+    """Return why the values can't be drawn, empty where they can."""
+    try:
+        asked.values(record.dtype.name)
+    except InputError as error:
+        return error.message
+    return ""
 
 
 def check_seeds(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
-    """Inputs drawn with one seed get equal streams elsewhere."""
+    """Inputs that are drawn with one seed get equal streams in other runners."""
     by_seed: dict[int, list[TensorRecord]] = defaultdict(list)
     for record in drawn_inputs(case):
         by_seed[RandomData.of(record.random).seed].append(record)
@@ -60,17 +71,6 @@ def check_seeds(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
             ids = ", ".join(f'"{record.id}"' for record in group)
             unset = [record for record in group if not record.header.random_data.HasField("seed")]
             default = f" (the default for {len(unset)} of them)" if unset else ""
-            told = f"{len(group)} inputs are drawn with the same seed {seed}{default}: {ids}"
-            yield Finding(
-                WARNING, "seed", str(case.path), told, "give each its own seed; mluops keeps them apart anyway"
-            )
-
-
-def _undrawable(told: RandomData, record: TensorRecord) -> str:
-    """Why values for an input can't be drawn, empty where they can or aren't."""
-    if record.source == "random_data":
-        try:
-            told.values(record.dtype.name)
-        except InputError as error:
-            return error.message
-    return ""
+            text = f"{len(group)} inputs are drawn with the same seed {seed}{default}: {ids}"
+            fix = "give each its own seed; mluops draws different values all the same"
+            yield Finding(WARNING, "seed", str(case.path), text, fix)

@@ -1,13 +1,13 @@
-"""What a check found: how bad, where, what, and what to do about it."""
+"""A finding of a check: severity, rule, place, message, and what to do about it."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-ERROR: Final = "error"  # it will be refused, or means something else than it says
-WARNING: Final = "warning"  # it works here, but hardly as meant, or not elsewhere
-NOTE: Final = "note"  # worth knowing, nothing to mend
+ERROR: Final = "error"  # it will be refused, or is wrong
+WARNING: Final = "warning"  # it works here, but probably not as intended, or not in other runners
+NOTE: Final = "note"  # nothing to correct
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class Finding:
     fix: str = ""
 
     def as_record(self) -> dict[str, Any]:
-        """The finding as JSON."""
+        """Return the finding as JSON data."""
         return asdict(self)
 
 
 def counts(findings: list[Finding]) -> dict[str, int]:
-    """How many findings of each severity, all three named."""
+    """Return the number of findings of each severity, zeros included."""
     return {word: sum(each.severity == word for each in findings) for word in (ERROR, WARNING, NOTE)}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from generators.contracts.operator import Operator
 from generators.operator_registry import operators
-from mluops_cli.lint import cases, draws, tensor_values
+from mluops_cli.core.discovery import noted_fields
+from mluops_cli.lint import baselines, cases, draws, tensor_values
 from mluops_cli.lint.finding import ERROR, WARNING, Finding
 from schemas.casefiles.enum_numbering import OLD
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.errors import InputError, MluopsError
+from schemas.protos import messages as proto
 
 Rule = Callable[[CaseFile, Operator | None], Iterator[Finding]]
 
@@ -24,23 +27,29 @@ RULES: Final[tuple[Rule, ...]] = (
     draws.check_seeds,
     cases.check_ids,
     cases.check_contract,
-    cases.check_baseline,
     cases.check_criteria,
+    baselines.check_baseline,
+    baselines.check_weakness,
+    baselines.check_hashes,
 )
 
 
 def check_file(path: Path, enum_numbering: str) -> list[Finding]:
-    """Everything that is wrong or odd in a case file; that it can't be read is a finding too."""
+    """Return everything that is wrong or odd in a case file; a file that can't be read is a finding too."""
     try:
         with read_case(path, enum_numbering) as case:
             numbering = case.numbering
-            if numbering.word == OLD:  # nothing else in it means what it seems to
+            if numbering.word == OLD:  # read in the current numbering, the rest means something else
                 text = f"its bytes are of the older enum numbering: {'; '.join(numbering.reasons)}"
                 return [Finding(ERROR, "numbering", str(path), text, "read it with --generation old, or convert it")]
             found = []
             if numbering.text:
-                fix = "say --generation current or old; files with criteria or ARRAY tensors mostly tell themselves"
+                fix = "say --generation current or old; files with criteria or ARRAY tensors mostly need no option"
                 found.append(Finding(WARNING, "numbering", str(path), numbering.text, fix))
+            if case.meta is None:  # as run reads a text file of ours
+                with suppress(InputError):  # a damaged manifest, which check_hashes reports
+                    if (noted := noted_fields(path)) is not None:
+                        proto.set_meta(case.node, proto.CaseMeta(**noted[1]))
             operator = operators().get(case.op)
             for rule in RULES:
                 found += rule(case, operator)

@@ -1,4 +1,4 @@
-"""Rules on single tensors: number and range of values, where they come from, how large they are."""
+"""Rules on single tensors: number and range of values, their source, their size."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from schemas.suggest import counted
 from schemas.wire.codec import MAX_MESSAGE
 
 _NEAR: Final = 0.9  # of a limit
-_ANY_FLOAT: Final = ("float", "complex_float", "double", "half")  # every value of value_f is one of theirs
+_EVERY_FLOAT: Final = ("float", "complex_float", "double")  # dtypes that hold every value of value_f
 
 
 def records(case: CaseFile) -> tuple[TensorRecord, ...]:
-    """The tensors that are there, inputs first."""
+    """Return the tensors that are present, inputs first."""
     return tuple(record for record in (*case.inputs, *case.outputs) if not record.absent)
 
 
 def expects_failure(case: CaseFile) -> bool:
-    """Whether this is a case of ours that an operator has to refuse."""
+    """Return whether this is a case of ours that an operator has to refuse."""
     return case.meta is not None and bool(case.meta.expect) and SUCCESS not in case.meta.expect
 
 
@@ -45,12 +45,12 @@ def check_values(case: CaseFile, operator: Operator | None) -> Iterator[Finding]
         try:
             count = record.value_count()
             if count is not None and count != record.span:
-                told = f"{counted(count, 'value')}, expected {record.span} for shape {list(record.shape)}"
+                text = f"{counted(count, 'value')}, expected {record.span} for shape {list(record.shape)}"
                 if record.strides is not None:
-                    told += f" with strides {list(record.strides)}"
-                yield Finding(ERROR, "count", place, told, "mend the shape or the values: gen and run refuse it")
-            any_will_do = record.source == "path" or (record.source == "value_f" and record.dtype.name in _ANY_FLOAT)
-            if not any_will_do:
+                    text += f" with strides {list(record.strides)}"
+                yield Finding(ERROR, "count", place, text, "correct the shape or the values: gen and run refuse it")
+            every_value_fits = record.source == "value_f" and record.dtype.name in _EVERY_FLOAT
+            if record.source != "path" and not every_value_fits:
                 for _ in record.blocks():
                     pass
         except InputError as error:
@@ -70,25 +70,25 @@ def check_sources(case: CaseFile, operator: Operator | None) -> Iterator[Finding
         if not record.elements:
             yield Finding(NOTE, "empty", place, f"shape {list(record.shape)} has zero elements")
         if record.strides is not None:
-            told = f"strided: {list(record.shape)} with strides {list(record.strides)} spans {record.span} elements"
-            yield Finding(NOTE, "strides", place, told)
+            text = f"strided: {list(record.shape)} with strides {list(record.strides)} spans {record.span} elements"
+            yield Finding(NOTE, "strides", place, text)
 
 
 def check_sizes(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
-    """Tensors and files near the limits of 32 bits, unless that is what a case of ours is about."""
+    """Tensors and files near the limits of 32 bits, unless a case of ours tests these limits."""
     if expects_failure(case):
         return
     inline = 0.0
     for record in records(case):
         size = record.span * record.dtype.width
         if record.elements >= LARGE:
-            told = f"{record.elements} elements, 2^31 or more: operators answer NOT_SUPPORTED, no data can be made"
-            yield Finding(WARNING, "size", str(record.place), told)
+            text = f"{record.elements} elements, 2^31 or more: operators answer NOT_SUPPORTED, no data can be made"
+            yield Finding(WARNING, "size", str(record.place), text)
         elif size >= _NEAR * LARGE:
-            told = f"{size:.0f} bytes, near or beyond 2 GiB: byte offsets in 32 bits overflow"
-            yield Finding(WARNING, "size", str(record.place), told, "use 64-bit offsets, or a smaller shape")
+            text = f"{size:.0f} bytes, near or beyond 2 GiB: byte offsets in 32 bits overflow"
+            yield Finding(WARNING, "size", str(record.place), text, "use 64-bit offsets, or a smaller shape")
         if record.source not in ("path", "random_data", None):
             inline += size
     if inline >= _NEAR * MAX_MESSAGE:
-        told = f"{inline:.0f} bytes of values in one message, which ends at {MAX_MESSAGE} bytes"
-        yield Finding(WARNING, "size", str(case.path), told, "mluops convert --inline-limit 64MiB moves them out")
+        text = f"{inline:.0f} bytes of values in one message, which ends at {MAX_MESSAGE} bytes"
+        yield Finding(WARNING, "size", str(case.path), text, "mluops convert --inline-limit 64MiB moves them out")

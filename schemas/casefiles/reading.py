@@ -20,7 +20,7 @@ from schemas.casefiles.enum_numbering import CURRENT, OLD, Numbering, numbering_
 from schemas.casefiles.tensors import TensorRecord, make_record
 from schemas.casefiles.writing import WrittenCase, case_size, write_case
 from schemas.errors import InputError, SourceLocation, UnavailableError, located
-from schemas.path_names import check_name
+from schemas.path_names import check_case_name, check_name
 from schemas.protos import messages as proto
 from schemas.prototext.parser import parse_case_text
 from schemas.wire import codec as wire
@@ -154,9 +154,8 @@ def _check_names(node: Any) -> None:
         raise InputError(f"op_name is {node.op_name[:60]!r}, expected a word of letters, digits, _ . + -")
     check_name(node.op_name, "op_name")
     meta = proto.get_meta(node)
-    for what in ("suite", "name") if meta is not None else ():
-        if name := getattr(meta, what):
-            check_name(name, f"mluops_case.{what}")
+    if meta is not None and (meta.suite or meta.name):
+        check_case_name(meta.suite or "suite", meta.name or "name")
 
 
 def _canonical(buffer: Any) -> bytes:

@@ -13,9 +13,9 @@ from schemas.casefiles.requested_criteria import baseline_device, criteria_of
 from schemas.criteria import Criterion
 from schemas.errors import InputError
 from schemas.protos import messages as proto
-from tests.schemas.casefiles.building import add_output, make_node, read
+from tests.schemas.casefiles.building import add_output, make_node, number_of, read
 
-MAPE, SMAPE, MAXAPE, DIFF1, DIFF2, DIFF3, DIFF3_2 = 1, 2, 3, 6, 7, 8, 9
+MAPE, SMAPE, MAXAPE, DIFF1, DIFF2, DIFF3, DIFF3_2, DIFF4 = 1, 2, 3, 6, 7, 8, 9, 10
 
 
 def _criteria(folder: Path, node: Any) -> list[tuple[Criterion, ...]]:
@@ -106,10 +106,6 @@ def test_no_criterion_at_all(tmp_path: Path) -> None:
                 "test_param": {"test_param": {"error_func": [DIFF1], "error_threshold": [float(word)]}},
             }.items()
         ),
-        (
-            {"test_param": {"error_func": [DIFF1], "error_threshold": [1], "error_threshold_imag": [math.nan]}},
-            "a threshold is nan",
-        ),
         ({"evaluation_criterion": [SMAPE], "evaluation_threshold": [1]}, "criterion SMAPE can't be judged"),
     ],
 )
@@ -136,6 +132,8 @@ def test_where_the_baseline_comes_from(fields: dict[str, Any], device: str) -> N
 
 def test_imaginary_thresholds_of_each_source(tmp_path: Path) -> None:
     node = _two_outputs(evaluation_criterion=[DIFF1])
+    for output in node.output:
+        output.dtype = number_of("complex_float")
     for output, both in zip(node.output, ((1, 2), (3, 4)), strict=True):
         output.thresholds.evaluation_threshold.append(both[0])
         output.thresholds.evaluation_threshold_imag.append(both[1])
@@ -155,3 +153,60 @@ def test_imaginary_thresholds_of_each_source(tmp_path: Path) -> None:
     node.test_param.error_threshold_imag.append(9)
     with pytest.raises(InputError, match=r"1 thresholds, but 2 imaginary ones \(test_param\)"):
         found()
+
+
+def _noted(folder: Path, node: Any) -> tuple[list[tuple[str, float, float | None]], list[str]]:
+    """(name, threshold, imaginary) of the first output's criteria, and the notes."""
+    notes: list[str] = []
+    first = criteria_of(read(folder, node), lambda place, text: notes.append(f"{place.key}: {text}"))[0]
+    return [(each.name, each.threshold, each.imaginary) for each in first], notes
+
+
+def test_e3_an_imaginary_threshold_of_a_real_output_is_not_read(tmp_path: Path) -> None:
+    node = add_output(make_node(1), 1)
+    for imaginary in ([-1.0], [math.nan], [1.0, 2.0]):
+        node.ClearField("test_param")
+        node.test_param.error_func.append(DIFF1)
+        node.test_param.error_threshold.append(0.5)
+        node.test_param.error_threshold_imag.extend(imaginary)
+        node.output[0].dtype = number_of("float")
+        found, notes = _noted(tmp_path, node)
+        assert found == [("diff1", 0.5, None)]
+        assert len(notes) == (0 if imaginary == [1.0, 2.0] else 1)
+        node.output[0].dtype = number_of("complex_float")
+        with pytest.raises(InputError, match="threshold"):
+            _noted(tmp_path, node)
+
+
+def test_e3_diff4_with_threshold_minus_1_is_not_judged(tmp_path: Path) -> None:
+    node = add_output(make_node(1), 1)
+    node.MergeFrom(proto.Node(evaluation_criterion=[DIFF4, DIFF1], evaluation_threshold=[-1, 0.5]))
+    found, notes = _noted(tmp_path, node)
+    assert found == [("diff1", 0.5, None)]
+    assert notes == [
+        'output[0] "y": DIFF4 with threshold -1 is not judged: '
+        "it always passes in the public runner (evaluation_threshold)"
+    ]
+    node.evaluation_threshold[0] = -0.5
+    with pytest.raises(InputError, match=r"a threshold is -0\.5"):
+        _noted(tmp_path, node)
+
+
+def test_d24_of_a_criterion_that_is_named_twice_the_stricter_threshold_counts(tmp_path: Path) -> None:
+    node = add_output(make_node(1), 1)
+    node.MergeFrom(proto.Node(evaluation_criterion=[DIFF1, DIFF3, MAPE], evaluation_threshold=[0.5, 1, 0.25]))
+    for thresholds in ([0.5, 1, 0.25], [0.25, 1, 0.5]):
+        node.evaluation_threshold[:] = thresholds
+        found, notes = _noted(tmp_path, node)
+        assert found == [("diff1", 0.25, None), ("diff3", 1, None)]
+        assert len(notes) == 1
+        assert "diff1 is named twice" in notes[0]
+        assert "the stricter 0.25 counts (evaluation_threshold)" in notes[0]
+    node.output[0].dtype = number_of("complex_float")
+    node.evaluation_threshold_imag.extend([3, 1, 2])
+    assert _noted(tmp_path, node)[0][0] == ("diff1", 0.25, 2)
+    meta = proto.CaseMeta()
+    for threshold in (2.0, 1.0, 3.0):
+        meta.criteria.add(output="y", name="diff2", threshold=threshold, source="spec")
+    proto.set_meta(node, meta)
+    assert _noted(tmp_path, node)[0] == [("diff2", 1, None)]

@@ -88,11 +88,22 @@ RULES = [
     (PSAMASK, "error_threshold: 0", "error_threshold: nan", "error", "criteria", "a threshold is nan"),
     (PSAMASK, "error_threshold: 0", "error_threshold: [0, 1]", "error", "criteria", "1 criteria, but 2 thresholds"),
     (PSAMASK, "DIFF3", "NRMSE", "error", "criteria", "NRMSE can't be judged"),
-    (PSAMASK, "DIFF3 error_threshold: 0", "[DIFF3, DIFF3] error_threshold: [0, 0]", "warning", "criteria", "2 times"),
+    (PSAMASK, "DIFF3 error_threshold: 0", "[DIFF3, DIFF3] error_threshold: [0, 0]", "warning", "criteria", "twice"),
     (ABS, "0.003", "0.5", "warning", "threshold", "looser than that of any category"),
-    (ABS, "0.003", "0.003 error_threshold_imag: 7", "warning", "threshold", "threshold 7 of diff1"),
+    (ABS, "0.003", "0.003 error_threshold_imag: -1", "warning", "criteria", "imaginary thresholds [-1.0] don't count"),
+    (ABS, "DIFF1 error_threshold: 0.003", "[DIFF1, DIFF4] error_threshold: [0.003, -1]", "warning", "criteria",
+     "DIFF4 with threshold -1 is not judged"),
+    (ABS, "DIFF1 error_threshold: 0.003", "[DIFF1, MAPE] error_threshold: [0.003, 0.001]", "warning", "criteria",
+     "the stricter 0.001 counts"),
+    (ABS, "value_f: [1, 2]", "value_f: [0, 0]", "warning", "baseline", "all of the baseline is 0"),
+    (ABS, "value_f: [1, -2]", "value_f: [1, 2] random_data { lower_bound: 5 upper_bound: 5 }", "note", "sources",
+     "value_f wins over random_data"),
+    (PSAMASK, "LAYOUT_NHWC dtype: DTYPE_FLOAT }", "LAYOUT_NHWC dtype: DTYPE_FLOAT random_data { lower_bound: 5 } }",
+     "note", "sources", "values of an output are never drawn"),
+    (PSAMASK, "dtype: DTYPE_FLOAT\n        random_data { seed: 3 lower_bound: -1 upper_bound: 1 }",
+     "dtype: DTYPE_HALF value_f: [" + ", ".join(["70000"] * 36) + "]", "error", "values", "value_f[0] is 70000"),
     (ABS, "value_f: [1, 2] }\n", "}\n", "error", "baseline", 'no values for "y"'),
-    (ABS, "GPU", "CPU", "note", "baseline", "stored outputs are ignored"),
+    (ABS, "GPU", "CPU", "note", "baseline", "other runners ignore the stored outputs"),
     (ABS, 'id: "y"', 'id: "x"', "warning", "tensors", "2 tensors have the id 'x'"),
     (ABS, "value_f: [1, 2] }\n", "value_f: [1, 2] threshold_use: 0 }\n", "warning", "baseline", "nothing is judged"),
     (ABS, "test_param { error_func: DIFF1 error_threshold: 0.003 }", "", "warning", "criteria", "no criteria"),
@@ -217,3 +228,58 @@ def test_dynamic_thresholds_are_not_odd(cli: Cli, tmp_path: Path) -> None:
     assert any("(dynamic" in text for text in shown)
     told = json.loads(cli("check", "--json", tmp_path).out)
     assert "threshold" not in {each["rule"] for each in told["findings"]}
+
+
+def test_e9_random_data_that_nobody_draws_has_no_bounds_to_be_wrong(check: Any) -> None:
+    bounds = "random_data { lower_bound: 5 upper_bound: 5 }"
+    beaten = ABS.replace("value_f: [1, -2]", f"value_f: [1, -2] {bounds}")
+    output = ABS.replace("value_f: [1, 2]", f"value_f: [1, 2] {bounds}")
+    undrawn = PSAMASK.replace("DTYPE_FLOAT }", f"DTYPE_FLOAT {bounds} }}")
+    for text in (beaten, output, undrawn, undrawn.replace("5 upper", "7 upper")):
+        assert [each for each in check(text) if each[0] != "note"] == []
+
+
+def test_e9_rows_that_the_data_do_not_give(check: Any) -> None:
+    """A kernel of 3 reaches all 8 cells of the space from any site."""
+    wrong = SITES.replace("sub_m: 1", "sub_m: 0")
+    right = wrong.replace('"o" shape { dims: [3, 4] }', '"o" shape { dims: [8, 4] }')
+    assert check(right) == []
+    assert check(wrong) == [("error", "indices", "output out_indices has room for 3 rows in dim 0, the baseline has 8")]
+
+
+def test_e9_a_constant_baseline_is_told_as_run_does(cli: Cli, tmp_path: Path) -> None:
+    """The check finds it in exactly the cases that run mistrusts."""
+    for name, numbers in (("zero", [0] * 16), ("same", [3] * 16), ("varied", list(range(16)))):
+        text = ABS.replace("dims: 2", "dims: 16").replace("[1, -2]", str(numbers)).replace("[1, 2]", str(numbers))
+        (tmp_path / f"{name}.prototxt").write_text(text)
+    told = json.loads(cli("check", "--json", tmp_path).out)
+    found = {Path(each["place"].split(":")[0]).stem for each in told["findings"] if each["rule"] == "baseline"}
+    assert found == {"zero", "same"}
+
+
+def test_f1_names_that_lead_elsewhere(check: Any) -> None:
+    text = PSAMASK + '[mluops.mluops_case] { suite: "../../../victim" name: "x" }'
+    ((severity, rule, message),) = check(text)
+    assert (severity, rule) == ("error", "unreadable")
+    assert "suite '../../../victim' can't be part of a path" in message
+
+
+def test_f7_values_that_are_not_those_of_the_manifest(cli: Cli, tmp_path: Path) -> None:
+    for folder, seed in (("one", "1"), ("two", "2")):
+        options = ("--suite", "demo", "--format", "both", "--out", tmp_path / folder, "-j", "1", "--seed", seed)
+        assert cli("gen", "psamask_forward", *options).code == 0
+    assert cli("check", tmp_path / "one").code == 0
+    for path in sorted((tmp_path / "two").rglob("square_collect.*")):
+        path.replace(tmp_path / "one" / path.relative_to(tmp_path / "two"))
+    ran = cli("check", "--json", "-q", tmp_path / "one")
+    told = json.loads(ran.out)
+    assert ran.code == 1
+    assert {each["rule"] for each in told["findings"]} == {"manifest"}
+    assert {Path(each["place"]).name for each in told["findings"]} == {"square_collect.pb", "square_collect.prototxt"}
+    assert "the manifest says" in told["findings"][0]["message"]
+    manifest = tmp_path / "one" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"files": [', '"files": [7, ', 1))
+    told = json.loads(cli("check", "--json", "-q", tmp_path / "one").out)
+    messages = [each["message"] for each in told["findings"] if each["rule"] == "manifest"]
+    assert len(messages) == told["files"]
+    assert all("the manifest is damaged" in message for message in messages)

@@ -258,8 +258,9 @@ def test_a11_tags_and_lengths_of_more_bytes_than_needed(
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ({"suite": "../../../victim", "name": "x"}, "mluops_case.suite '../../../victim' can't be part of a path"),
-        ({"suite": "s", "name": "/etc/passwd"}, "mluops_case.name '/etc/passwd' can't be part of a path"),
+        ({"suite": "../../../victim", "name": "x"}, "suite '../../../victim' can't be part of a path"),
+        ({"suite": "s", "name": "/etc/passwd"}, "case name '' can't be part of a path: it is empty"),
+        ({"suite": "s", "name": "a/../../b"}, "case name '..' can't be part of a path"),
         ({"suite": "a\nb", "name": "x"}, "control characters"),
         ({"suite": "s", "name": "x" * 201}, "at most 200 are allowed"),
     ],
