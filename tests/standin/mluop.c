@@ -502,7 +502,7 @@ int mluOpGetIndicePairs(Handle *handle, Conv *conv, Desc *indices_desc, void *in
     }
     if (!is(indices_desc, ANY, INT32, 2, L, 4, 0, 0) || !is(out_indices_desc, ANY, INT32, 2, A, 4, 0, 0)) return BAD_PARAM;
     if (!is(pairs_desc, ANY, INT32, 3, K, 2, L, 0) || !is(num_desc, ANY, INT32, 1, K, 0, 0, 0)) return BAD_PARAM;
-    if (K > 4096 || L > in || A > out || (strict() && conv->sub_m && A != L)) return BAD_PARAM;
+    if (K > 4096 || L > in || A > out || (strict() && conv->sub_m && A < L)) return BAD_PARAM;
     conv->num_act_out = 0;
     return launch(handle, &work, NOT_SUPPORTED, SUCCESS, (size_t)(K * L) * 2 * sizeof(Int), workspace_size);
 }
