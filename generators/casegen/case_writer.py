@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from generators.casegen import journal
@@ -13,6 +13,7 @@ from generators.casegen.write_options import WriteOptions
 from generators.contracts.faults import Fault
 from generators.contracts.model import Params, Shape
 from generators.contracts.operator import Array, Arrays, Operator
+from schemas.casefiles.error_bounds import store_bounds
 from schemas.casefiles.reading import write_case
 from schemas.path_names import check_case_name
 from schemas.protos import messages as proto
@@ -27,7 +28,8 @@ class CaseContent:
     """Everything that goes into the files of one case and into its manifest entry.
 
     node holds the tensors' headers, inputs and outputs the arrays by name in the same order, None where no values are
-    stored. recipes says how inputs came about. tensors lists (name, dtype, layout, dims).
+    stored. recipes says how inputs came about. bounds holds error bounds by the file's id of the output. tensors lists
+    (name, dtype, layout, dims).
     """
 
     id: str
@@ -42,6 +44,7 @@ class CaseContent:
     params: Params
     place: str
     tensors: Sequence[tuple[str, str, str, Shape]]
+    bounds: Mapping[str, Array] = field(default_factory=dict)
     warnings: Sequence[str] = ()
 
     def entry(self, hashes: Mapping[str, tuple[str, str]]) -> Entry:
@@ -83,7 +86,8 @@ def write_content(content: CaseContent, options: WriteOptions) -> Entry:
     for suffix in options.suffixes:
         path = options.out / f"{content.id}{suffix}"
         inputs, outputs = list(content.inputs.values()), list(content.outputs.values())
-        written = write_case(path, content.node, inputs, outputs, inline_limit=options.inline_limit)
+        beside = store_bounds(content.node, content.bounds, path, options.inline_limit)
+        written = write_case(path, content.node, inputs, outputs, inline_limit=options.inline_limit, more=beside)
         for file in written.files:
             sizes[file.relative_to(options.out).as_posix()] = file.stat().st_size
     entry |= {"files": sorted(sizes), "bytes": sum(sizes.values())}

@@ -44,6 +44,7 @@ def complete(
         warnings: list[str] = []
         inputs = bound.input_arrays(warnings.append)
         outputs: dict[str, Array | None] = dict.fromkeys(bound.outputs)
+        bounds: dict[str, Array] = {}
         node = proto.Node()
         node.CopyFrom(file.node)
         if file.meta is None:
@@ -59,6 +60,9 @@ def complete(
             with located(SourceLocation(str(source))):
                 baseline = bound.baseline(inputs)
             outputs |= {key: padded(array, bound.outputs[key].shape) for key, array in baseline.items()}
+            if options.bounds:
+                found = bound.error_bounds(inputs, baseline)
+                bounds = {bound.outputs[key].id: array for key, array in found.items()}
             set_counts(node, operator.contract.counts(baseline))
             if not any(criteria_of(file)):
                 _store_criteria(node, bound, bound.criteria)
@@ -80,6 +84,7 @@ def complete(
             tags=bound.tags,
             params=bound.params,
             place=source.name,
+            bounds=bounds,
             tensors=[
                 (key, record.dtype.name, record.layout, tuple(tensor.shape.dims))
                 for (key, record), tensor in zip(records, (*node.input, *node.output), strict=True)

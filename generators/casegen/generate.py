@@ -39,7 +39,11 @@ def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None) 
             case = _with_dynamic_criteria(case, operator, inputs, outputs, metrics)
     defined = {name: array for name, array in outputs.items() if array is not None}
     node = build_node(case, operator.contract, baseline, operator.contract.counts(defined), per_output=dynamic)
+    bounds: Mapping[str, Array] = {}
     if baseline:
+        if options.bounds:
+            shapes = {plan.name: plan.dims for plan in (*case.inputs, *case.outputs)}
+            bounds = operator.bounds(inputs, shapes, case.params, outputs)
         set_theory(node, operator, case.params, inputs, outputs)
         outputs = {plan.name: padded(defined[plan.name], plan.dims) for plan in case.outputs}
     content = CaseContent(
@@ -54,6 +58,7 @@ def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None) 
         tags=case.tags,
         params=case.params,
         place=short_place(case.place),
+        bounds=bounds,
         tensors=[(plan.name, plan.dtype, plan.layout, plan.dims) for plan in (*case.inputs, *case.outputs)],
     )
     return write_content(content, options)

@@ -10,7 +10,7 @@ from generators.casegen.case_data import omitted_tensors, tensor_bytes
 from generators.casegen.node import NO_HASH, build_node, recipe, set_origins
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.case import Case, TensorPlan
-from generators.contracts.operator import Array
+from generators.contracts.operator import Array, Operator
 from generators.data.distributions import ROWS
 from generators.data.draw import draw
 from generators.operator_registry import operator_named
@@ -32,7 +32,8 @@ def planned_size(case: Case, options: WriteOptions) -> int:
     whose length depends on the value (varints, text) are measured on a sample of the inputs; those of an output are
     taken to be as long as those of an input of its dtype.
     """
-    contract = operator_named(case.op).contract
+    operator = operator_named(case.op)
+    contract = operator.contract
     baseline = SUCCESS in case.expect
     omitted = omitted_tensors(case)
     stored = [plan for plan in (*case.inputs, *(case.outputs if baseline else ())) if plan.name not in omitted]
@@ -49,6 +50,13 @@ def planned_size(case: Case, options: WriteOptions) -> int:
     total += sum(tensor_bytes(plan) for plan in stored if plan.name in external)
     for suffix in options.suffixes:
         total += _inline_bytes(case, [plan for plan in stored if plan.name not in external], suffix)
+    if (
+        baseline
+        and options.bounds
+        and ".pb" in options.suffixes
+        and type(operator).error_bound is not Operator.error_bound
+    ):
+        total += sum(4 * _elements(plan) for plan in case.outputs if DTYPES[plan.dtype].is_float)
     return total
 
 

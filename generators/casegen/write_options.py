@@ -18,7 +18,8 @@ class WriteOptions:
 
     out is the folder. format is a key of FORMATS. Tensors of more than inline_limit bytes go to external data files.
     seed keys the random data of specs. jobs is the number of worker processes. dynamic_thresholds: tolerances come from
-    the reference kernel's own error. enum_numbering is that of existing .pb files that are read.
+    the reference kernel's own error. enum_numbering is that of existing .pb files
+    that are read. bounds: error bounds are stored with baselines.
     """
 
     out: Path
@@ -28,6 +29,7 @@ class WriteOptions:
     jobs: int = 1
     dynamic_thresholds: bool = False
     enum_numbering: str = CURRENT
+    bounds: bool = True
 
     @property
     def suffixes(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from generators.contracts.operator import Array, Arrays, Operator
 from generators.contracts.outputs import fitted
 from generators.data.random_data import draw_random_data
 from schemas.casefiles.enum_numbering import OLD
+from schemas.casefiles.error_bounds import stored_bound
 from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.requested_criteria import baseline_device, criteria_of
 from schemas.casefiles.tensors import TensorRecord
@@ -180,6 +181,31 @@ class Bound:
             text = f"carries no baseline, and operator {self.op} has no reference kernel to compute it"
             raise InputError(text, SourceLocation(str(self.file.path)))
         return self.operator.baseline(inputs, self.shapes, self.params if params is None else params)
+
+    def error_bounds(
+        self, inputs: Mapping[str, Array | None], baseline: Mapping[str, Array | None], accumulate: str | None = None
+    ) -> Arrays:
+        """The error bounds of the outputs: those that the file stores, else what the operator says.
+
+        Stored ones hold for the accumulation precision of the file alone. Outputs without a bound are left out.
+        """
+        if self.operator is None:
+            return {}
+        wanted = accumulate or self.accumulate
+        if wanted == self.accumulate:
+            stored = {key: stored_bound(self.file, each.id, each.shape) for key, each in self.outputs.items()}
+            found = {key: bound for key, bound in stored.items() if bound is not None}
+            if found:
+                return found
+        return self.operator.bounds(inputs, self.shapes, self.params, baseline, wanted)
+
+    @property
+    def accumulate(self) -> str:
+        """The dtype that a kernel may accumulate in: the file's, else the contract's."""
+        meta = self.file.meta
+        if meta is not None and meta.accumulate:
+            return str(meta.accumulate)
+        return "float" if self.operator is None else self.operator.contract.accumulate
 
     def _input(self, index: int, name: str, record: TensorRecord, warn: Callable[[str], None] | None) -> Array | None:
         if name in self.omitted or record.absent:

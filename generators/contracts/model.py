@@ -136,6 +136,7 @@ class Contract:
     rules: tuple[Rule, ...] = ()
     zero_elements: Mapping[str, str] = field(default_factory=dict)  # size -> status when it is 0
     workspace: bool = False
+    accumulate: str = "float"  # dtype that a kernel may accumulate in, for error bounds
     large: tuple[str, ...] = (NOT_SUPPORTED,)
     strided: tuple[str, ...] = (NOT_SUPPORTED,)
     theory_ops: str = "0"  # expression over sizes and parameters

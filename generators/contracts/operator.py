@@ -57,6 +57,25 @@ class Operator(ABC):
             raise MluopsError(f"reference kernel of {self.contract.op} {text}")
         return {name: outputs[name] for name in wanted}
 
+    def bounds(
+        self,
+        inputs: Mapping[str, Array | None],
+        shapes: Mapping[str, Shape],
+        params: Params,
+        baseline: Mapping[str, Array | None],
+        accumulate: str | None = None,
+    ) -> Arrays:
+        """What error_bound says of a call with these tensors and this baseline: the one way to error bounds.
+
+        Nothing where a tensor's values are not at hand: no bound can be computed then.
+        """
+        given = {name: array for name, array in inputs.items() if array is not None}
+        known = {name: array for name, array in baseline.items() if array is not None}
+        if len(given) + len(known) < len(self.contract.tensors):
+            return {}
+        env = self.contract.bind(shapes, params)
+        return self.error_bound(given, env, baseline=known, accumulate=accumulate or self.contract.accumulate)
+
     def error_bound(
         self, inputs: Arrays, env: Env, *, baseline: Arrays | None = None, accumulate: str | None = None
     ) -> Arrays:

@@ -14,8 +14,9 @@ def sum_bound(terms: Array, counts: Array, baseline: Array, rounding: Rounding) 
     rounded sum. One term is a copy: 0, or t where it may be flushed; no term gives 0.
     """
     t = rounding.smallest
-    rest = rounding.gamma(counts - 1) * terms + counts * t
-    bound = rest + rounding.of_output(baseline, rest)
+    with np.errstate(invalid="ignore", over="ignore"):
+        rest = rounding.gamma(counts - 1) * terms + counts * t
+        bound = rest + rounding.of_output(baseline, rest)
     copied = np.where((np.abs(baseline) < t) & (baseline != 0), t, 0.0)
     bound = np.where(counts > 1, bound, np.where(counts == 1, copied, 0.0))
     return stored(bound, terms, baseline, rounding.output)

@@ -119,7 +119,7 @@ class RoiCropForward(_RoiCrop):
         """Coordinates, weights and sums rounded in any order (error_bounds.bilinear)."""
         image, grid = inputs["input"], inputs["grid"]
         output = (baseline or self.reference(inputs, env))["output"]
-        model = rounding(accumulate or "float", "float")
+        model = rounding(accumulate or self.contract.accumulate, "float")
         B, H, W, _ = image.shape
         y, x, of_image = _axes(grid, B, H, W, model.unit)
         bound = sample_bound(image, of_image, y, x, output.reshape(-1, image.shape[3]), model)
@@ -162,7 +162,7 @@ class RoiCropBackward(_RoiCrop):
         gradients, grid = inputs["grad_output"], inputs["grid"]
         output = (baseline or self.reference(inputs, env))["grad_input"]
         B, H, W, C = output.shape
-        model = rounding(accumulate or "float", "float")
+        model = rounding(accumulate or self.contract.accumulate, "float")
         y, x, of_image = _axes(grid, B, H, W, model.unit)
         flat = gradients.reshape(-1, C), output.reshape(-1, C)
         bound = gradient_bound(flat[0], of_image, y, x, (B, H, W), flat[1], model)

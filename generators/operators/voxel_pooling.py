@@ -88,7 +88,9 @@ class VoxelPoolingForward(Operator):
         features = inputs["input_features"].reshape(-1, flat.shape[1])
         sizes = _segment_sums(features, points, starts, np.float64, np.abs)
         bound = np.zeros(flat.shape, np.float32)
-        bound[cells] = sum_bound(sizes, counts[:, None], flat[cells], rounding(accumulate or "float", "float"))
+        bound[cells] = sum_bound(
+            sizes, counts[:, None], flat[cells], rounding(accumulate or self.contract.accumulate, "float")
+        )
         return {"output_features": bound.reshape(output.shape)}
 
     def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:

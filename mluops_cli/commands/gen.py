@@ -86,6 +86,13 @@ class Plan:
     help="Existing .pb or .prototxt, or a folder of them: keep names and inputs, fill in baselines.",
 )
 @click.option(
+    "--no-bounds",
+    "bounds",
+    flag_value=False,
+    default=True,
+    help="Leave out the error bounds of outputs; run computes them then.",
+)
+@click.option(
     "--dynamic-thresholds",
     "dynamic",
     is_flag=True,
@@ -136,6 +143,7 @@ def _options(given: dict[str, Any]) -> WriteOptions:
         seed=given["seed"],
         jobs=given["jobs"],
         dynamic_thresholds=given["dynamic"],
+        bounds=given["bounds"],
         enum_numbering=given["enum_numbering"],
     )
 

@@ -49,7 +49,9 @@ if TYPE_CHECKING:
 )
 @click.option("--max-fail", "max_failures", type=click.IntRange(1), metavar="N", help="Stop after N failing cases.")
 @click.option("--resume", is_flag=True, help="Go on where an earlier run into OUT stopped.")
-@click.option("--strict", is_flag=True, help="A pass that proves nothing (mistrusted) fails.")
+@click.option(
+    "--strict", is_flag=True, help="A pass that proves nothing (mistrusted) or is beyond its error bound fails."
+)
 @run_options.judging_options
 @run_options.perf_options
 @run_options.fleet_options

@@ -99,6 +99,18 @@ judging_options = _together(
     ),
     click.option("--loose-nan", is_flag=True, help="NaN, Inf and -Inf may stand for each other; never for a number."),
     click.option("--strict-tail", is_flag=True, help="What lies behind the pairs of a rulebook must be -1."),
+    click.option(
+        "--bound",
+        type=click.Choice(["report", "fail", "off"]),
+        default=DEFAULTS.bound,
+        show_default=True,
+        help="Outputs within the thresholds that no correct kernel computes: report, fail, or don't look.",
+    ),
+    click.option(
+        "--accumulate",
+        type=click.Choice(["half", "bfloat16", "float", "double"]),
+        help="The precision that a kernel may accumulate in, for --bound.  [default: the contract's]",
+    ),
 )
 
 

@@ -16,6 +16,7 @@ from schemas.casefiles.enum_numbering import CURRENT
 from schemas.errors import InputError, SourceLocation
 
 Cache = Literal["fresh", "warm"]
+BoundPolicy = Literal["report", "fail", "off"]
 _FLAG: Final = "flag"
 
 
@@ -39,6 +40,8 @@ class CaseOptions:
     compare: tuple[str, ...] = ()
     loose_nan: bool = False
     strict_tail: bool = False
+    bound: BoundPolicy = "report"
+    accumulate: str | None = None
     perf: bool = False
     min_time: float = 0.2
     cache: Cache = "fresh"

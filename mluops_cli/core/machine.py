@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import re
@@ -10,14 +11,18 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from generators.casegen.control_groups import cpu_quota
+
 _CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNKNOWN_CACHE: Final = 64 << 20  # bytes, where the system doesn't say: more than most processors have
 _PACKAGES: Final = ("numpy", "protobuf", "torch")
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return how many cores this process may use: those it may run on, and no more than its CPU quota allows."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cpu_quota()
+    return usable if quota is None else max(1, min(usable, math.ceil(quota)))
 
 
 @cache

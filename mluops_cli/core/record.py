@@ -26,12 +26,14 @@ RESULTS: Final = "results.jsonl"
 class Counted(NamedTuple):
     """What a tally counts of a record.
 
-    unexpected: a case beyond the design passed with another status than the expected ones.
+    unexpected: a case beyond the design passed with another status than the expected ones. beyond: an output of a
+    passing case is beyond its error bound.
     """
 
     status: str
     blame: str | None = None
     unexpected: bool = False
+    beyond: bool = False
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class Record:
     ran the case, such as linux-x86_64 and the name of the accelerator or the processor. case_hash is the hash of the
     case file with its external data (core/fingerprint.py), options_hash that of the options (CaseOptions.digest): what
     --resume knows a change by. beyond_design: no design demands the expected statuses, so any answer passes.
+    beyond_bound: whether an output is further from the baseline than any correct kernel's; None where none has a bound.
     """
 
     case: str
@@ -82,6 +85,7 @@ class Record:
     case_hash: str = ""
     options_hash: str = ""
     beyond_design: bool = False
+    beyond_bound: bool | None = None
 
     @property
     def legal(self) -> bool:
@@ -92,7 +96,14 @@ class Record:
     def counted(self) -> Counted:
         """What a tally counts of the record."""
         answered = self.operator_status not in (None, *self.expected_status)
-        return Counted(self.status, self.blame, self.beyond_design and answered)
+        beyond = bool(self.beyond_bound) and self.status not in FAILING
+        return Counted(self.status, self.blame, self.beyond_design and answered, beyond)
+
+    @property
+    def beyond_sentences(self) -> list[str]:
+        """Where each output that is beyond its error bound is so by most: `output: [0, 3]: 9690 x what ...`."""
+        held = {name: found.get("bound_sentence") for name, found in self.outputs.items() if isinstance(found, dict)}
+        return [f"{name}: {sentence}" for name, sentence in held.items() if sentence]
 
     def as_json(self) -> dict[str, Any]:
         """The record as JSON can carry it: NaN and Inf become null."""
@@ -106,12 +117,14 @@ class Tally:
     counts: Counter[str] = field(default_factory=Counter)
     codes: set[int] = field(default_factory=set)
     unexpected: int = 0  # answers beyond the design that were others than expected
+    beyond: int = 0  # passing cases with an output beyond its error bound
 
     def add(self, counted: Counted) -> None:
         """Count one record."""
-        status, blame, unexpected = counted
+        status, blame, unexpected, beyond = counted
         self.counts[status] += 1
         self.unexpected += unexpected
+        self.beyond += beyond
         if status in FAILING:
             self.codes.add(EXIT_CODE_OF_BLAME.get(blame, FAILED))
 
@@ -129,9 +142,12 @@ class Tally:
         return any(self.counts[status] for status in PASSING)
 
     def exit_code(self, *, strict: bool = False, interrupted: bool = False) -> int:
-        """The highest of what happened; strict: a mistrusted pass fails, and an unexpected answer beyond the design."""
+        """The highest of what happened.
+
+        strict: a mistrusted pass fails, a pass beyond its error bound, and an unexpected answer beyond the design.
+        """
         codes = {PASSED, *self.codes}
-        if strict and (self.counts["mistrusted"] or self.unexpected):
+        if strict and (self.counts["mistrusted"] or self.unexpected or self.beyond):
             codes.add(FAILED)
         if not self.validated:
             codes.add(FAILED)

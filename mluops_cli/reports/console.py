@@ -47,6 +47,7 @@ class ConsoleReport:
         self.failed = 0
         self.failures: SpooledTemporaryFile[str] | None = None
         self.unexpected: list[tuple[str, str]] = []
+        self.beyond: list[tuple[str, str]] = []
         self.mismeasured: list[tuple[str, str]] = []
         self.suites: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.worst: dict[tuple[str, str], Judged] = {}
@@ -114,6 +115,8 @@ class ConsoleReport:
             self.failures.writelines(f"{one_line(line)}\n" for line in _failure(record))
         elif record.counted.unexpected:
             self.unexpected.append((record.case, record.reason))
+        elif record.counted.beyond:
+            self.beyond.append((record.case, "; ".join(record.beyond_sentences)))
         elif record.perf and "problem" in record.perf:
             self.mismeasured.append((record.case, record.perf["problem"]))
         self.peaks |= dict.fromkeys(describe_peaks([record]))
@@ -151,6 +154,8 @@ class ConsoleReport:
                     _say(self.console, line.rstrip("\n"), "" if line.startswith(" ") else "red")
         for case, reason in self.unexpected:
             _say(self.console, f"{case}: {reason}", "yellow")
+        for case, sentence in self.beyond:
+            _say(self.console, f"BEYOND {case}: {sentence}", "magenta")
         for case, problem in self.mismeasured:
             _say(self.console, f"{case}: {problem}", "yellow")
         counts = ", ".join(f"{number} {status}" for status, number in sorted(run.tally.counts.items()))
@@ -164,6 +169,11 @@ class ConsoleReport:
         if run.tally.unexpected:
             answers = counted(run.tally.unexpected, "unexpected answer")
             _say(self.console, f"{answers} where no design demands a status: --strict fails on them", "yellow")
+        if run.tally.beyond:
+            cases = counted(run.tally.beyond, "case passes", "cases pass")
+            _say(
+                self.console, f"{cases} beyond the error bound of any correct kernel: --strict fails on them", "magenta"
+            )
         if run.interrupted:
             _say(self.console, "interrupted: the results so far are complete, --resume goes on from here", "yellow")
         elif not run.tally.validated and not self.failed:

@@ -58,6 +58,9 @@ class Policy(Strict):
     no_mistrusted: bool = True
     complete: Annotated[bool, Field(description="the run came to its end, every selected case has a result")] = True
     min_passed: Annotated[int, Field(ge=1, description="cases that pass; a run of nothing never holds")] = 1
+    beyond_bound: Annotated[_Count | None, Field(description="cases that pass beyond their error bound, at most")] = (
+        None
+    )
     max_waived: _Count | None = None
     max_skipped: _Count | None = None
     min_cases: Annotated[
@@ -94,6 +97,10 @@ def _run_rules(run: FinishedRun, policy: Policy) -> Iterator[str]:
         yield f"{counted(counts['pass'], 'case')} passed, at least {policy.min_passed} must."
     if policy.no_failures and run.failing:
         yield f"{counted(len(run.failing), 'case')} failed: {_names(run.failing)}."
+    if policy.beyond_bound is not None and run.tally.beyond > policy.beyond_bound:
+        cases = ", ".join(record.case for record in run.records if record.counted.beyond)
+        passed = counted(run.tally.beyond, "case passed", "cases passed")
+        yield f"{passed} beyond the error bound, at most {policy.beyond_bound} may: {cases}."
     if policy.no_mistrusted and counts["mistrusted"]:
         yield f"{counted(counts['mistrusted'], 'case')} passed without proving anything: {_of(run, 'mistrusted')}."
     if policy.complete and run.records and not run.complete:

@@ -98,14 +98,21 @@ class EncodedCase:
 
 
 def write_case(
-    path: Path, node: Any, inputs: Sequence[Array], outputs: Sequence[Array], *, inline_limit: int = INLINE_LIMIT
+    path: Path,
+    node: Any,
+    inputs: Sequence[Array],
+    outputs: Sequence[Array],
+    *,
+    inline_limit: int = INLINE_LIMIT,
+    more: Mapping[Path, Writer] | None = None,
 ) -> WrittenCase:
     """Write a case as .pb or .prototxt, by the path's suffix: whole or not at all, the same bytes for the same case.
 
     node carries everything but values: a header per tensor in input and output. An array has its header's shape (a
     complex_half one more axis of 2) and dtype; it replaces the header's own values, path and random_data. None: no
     values are written. Tensors of more than inline_limit bytes go to external data, raw files STEM.in0.DIGEST.bin,
-    STEM.out0.DIGEST.bin ... beside the case file. A text file leaves out what only mluops reads. ValueError where
+    STEM.out0.DIGEST.bin ... beside the case file; more files
+    are written with it. A text file leaves out what only mluops reads. ValueError where
     arrays and headers disagree, InputError where the node lacks something, UnavailableError where the disk refuses.
     """
     if path.suffix not in (".pb", ".prototxt"):
@@ -113,7 +120,7 @@ def write_case(
     case = _encode(node, inputs, outputs, inline_limit, path.stem)
     if path.suffix == ".prototxt":
         proto.set_meta(case.node, None)
-    return write_encoded(path, case)
+    return write_encoded(path, case, more)
 
 
 def write_encoded(path: Path, case: EncodedCase, more: Mapping[Path, Writer] | None = None) -> WrittenCase:

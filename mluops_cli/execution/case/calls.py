@@ -41,6 +41,7 @@ class Prepared:
     call: Call
     outputs: dict[str, OutputBuffer]
     baseline: dict[str, Array]
+    bounds: dict[str, Array]  # error bounds of the outputs that have one
     digests: dict[str, int]  # of the inputs whose memory could be written to
 
 
@@ -131,7 +132,9 @@ class Calls:
         if not self.many or bits not in self._verdicts:
             before = self._small_outputs()
             inputs = prepared.call.inputs
-            judged = judge_outputs(prepared.bound, inputs, prepared.baseline, prepared.outputs, self.options)
+            judged = judge_outputs(
+                prepared.bound, inputs, prepared.baseline, prepared.outputs, prepared.bounds, self.options
+            )
             if disturbance := self._disturbance(before):
                 return disturbance | {"retire": True}
             self._verdicts[bits] = judged

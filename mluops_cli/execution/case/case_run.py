@@ -10,7 +10,7 @@ from typing import Any
 from generators.contracts.binding import Bound, bind
 from generators.contracts.model import LARGE
 from generators.operator_registry import operators
-from mluops_cli.core.case_options import WorkerSettings
+from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Meter, Prepared, Result, error
 from mluops_cli.execution.case.kept_outputs import keep_outputs
@@ -42,7 +42,7 @@ def run_case(
             kernels = implementation.operators()
             if kernels is not None and file.op not in kernels:
                 return {"status": "skip", "reason": f"{implementation.name} has no kernel of {file.op}"}
-            prepared = prepare(file)
+            prepared = prepare(file, settings.options)
             result = _run(prepared, implementation, settings, meter)
             if settings.keep_outputs is not None and result["status"] == "fail":
                 target = kept_path(Path(settings.out), task["case"], f"{OUTPUTS}.pb")
@@ -84,8 +84,9 @@ def _run(
     return _facts(prepared.bound) | calls.metrics() | result
 
 
-def prepare(file: CaseFile) -> Prepared:
+def prepare(file: CaseFile, options: CaseOptions | None = None) -> Prepared:
     """Everything a call of the case needs; InputError where the file makes no sense."""
+    options = options or CaseOptions()
     operator = operators().get(file.op)
     bound = bind(file, operator)
     inputs = bound.input_arrays()
@@ -113,7 +114,8 @@ def prepare(file: CaseFile) -> Prepared:
         file.node,
     )
     digests = {name: digest(array) for name, array in inputs.items() if array is not None and not is_mapped(array)}
-    return Prepared(bound, call, outputs, baseline, digests)
+    bounds = {} if options.bound == "off" or not baseline else bound.error_bounds(inputs, baseline, options.accumulate)
+    return Prepared(bound, call, outputs, baseline, bounds, digests)
 
 
 def _holdable(record: TensorRecord) -> bool:

@@ -12,6 +12,7 @@ from generators.contracts.operator import Arrays
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
+from mluops_cli.judging.bounds import bound_ratio
 from mluops_cli.judging.diagnosis import diagnose
 from mluops_cli.judging.rules import OUTPUTS as RULEBOOK
 from mluops_cli.judging.rules import rulebook
@@ -25,11 +26,13 @@ def judge_outputs(
     inputs: Mapping[str, Array | None],
     baseline: Arrays,
     buffers: Mapping[str, OutputBuffer],
+    bounds: Mapping[str, Array],
     options: CaseOptions,
 ) -> dict[str, Any]:
-    """Status, reason and figures of every output that counts, as a record holds them.
+    """Status, reason and metrics of every output that counts, as a record holds them.
 
-    The reason of a failing output begins with its diagnosis, which counts only elements beyond the tolerance.
+    The reason of a failing output begins with its diagnosis, which counts only elements beyond the tolerance. An output
+    beyond its error bound is told in the record; it fails the case only if the options say so.
     """
     judged = outputs_under_test(bound, baseline, buffers, options)
     verdict = judge(bound, judged, options)
@@ -56,9 +59,40 @@ def judge_outputs(
             continue
         result["outputs"][item.name]["diagnosis"] = diagnosis.as_record()
         reasons.append(f"{item.name}: {diagnosis.words()}; {compared.failing_criteria or compared.reason}")
+    beyond = _judge_bounds(bound, judged, bounds, options, result)
+    if beyond and options.bound == "fail" and result["status"] in ("pass", "mistrusted", "fail"):
+        result["status"] = "fail"
+        reasons += [f"{name}: beyond the error bound, {sentence}" for name, sentence in beyond.items()]
     if reasons:
         result["reason"] = "; ".join(reasons)
     return result
+
+
+def _judge_bounds(
+    bound: Bound,
+    judged: Sequence[OutputUnderTest],
+    bounds: Mapping[str, Array],
+    options: CaseOptions,
+    result: dict[str, Any],
+) -> dict[str, str]:
+    """Enter the ratios of errors and bounds into a result; return a sentence per output that is beyond its bound."""
+    beyond: dict[str, str] = {}
+    known = False
+    for item in judged:
+        record = result["outputs"].get(item.name)
+        limit = bounds.get(item.name)
+        if record is None:
+            continue
+        if limit is None or item.output.shape != item.baseline.shape or item.output.dtype != item.baseline.dtype:
+            record["bound_ratio"] = None
+            continue
+        known = True
+        found = bound_ratio(item.baseline, item.output, limit)
+        record |= found.as_record()
+        if found.beyond:
+            beyond[item.name] = record["bound_sentence"] = found.sentence(options.accumulate or bound.accumulate)
+    result["beyond_bound"] = bool(beyond) if known else None
+    return beyond
 
 
 def outputs_under_test(

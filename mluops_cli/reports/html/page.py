@@ -67,7 +67,7 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
 
 def _has_section(record: Record) -> bool:
     """Whether the case failed, or passed in a way that a person should look at."""
-    return record.status in _SHOWN or (record.beyond_design and record.counted.unexpected)
+    return record.status in _SHOWN or (record.beyond_design and record.counted.unexpected) or record.counted.beyond
 
 
 @cache
@@ -212,6 +212,7 @@ def section_facts(record: Record) -> list[tuple[str, str]]:
         ("case file", record.file), ("spec", record.place), ("tensors", tensors), ("expected status", expected),
         ("operator status", record.operator_status or ""),
         ("beyond the design", "no design demands the expected status" if record.beyond_design else ""),
+        ("beyond the error bound", "; ".join(record.beyond_sentences)),
         ("repeats", str(record.repeats) if record.repeats > 1 else ""),
         ("bit-identical repeats", "" if record.bit_identical is None else ("yes" if record.bit_identical else "no")),
         ("latency", "" if record.latency_us is None else format_microseconds(record.latency_us)),

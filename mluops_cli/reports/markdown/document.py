@@ -81,6 +81,8 @@ def paragraph(run: FinishedRun, t: Callable[..., str]) -> str:
     for status, text in (("waived", "{n} waived."), ("mistrusted", "{n} mistrusted."), ("skip", "{n} skipped.")):
         if found[status]:
             parts.append(t(text, n=found[status]))
+    if run.tally.beyond:
+        parts.append(t("Passed beyond the error bound: {n}.", n=run.tally.beyond))
     if run.tally.unexpected:
         parts.append(t("Unexpected answers beyond the design: {n}.", n=run.tally.unexpected))
     parts.append(t("{n} failed:", n=len(run.failing)) if run.failing else t("Nothing failed."))

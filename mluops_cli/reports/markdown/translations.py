@@ -21,6 +21,7 @@ ZH: Final = {
     "The results don't match the summary of the run.": "结果与运行摘要不一致。",
     "{n} waived.": "{n} 个豁免。",
     "{n} mistrusted.": "{n} 个存疑（通过但不能证明正确）。",
+    "Passed beyond the error bound: {n}.": "通过但超出误差界的用例：{n} 个。",
     "Unexpected answers beyond the design: {n}.": "设计未要求的状态上有 {n} 个意外返回。",
     "{n} skipped.": "{n} 个跳过。",
     "Results": "结果",
