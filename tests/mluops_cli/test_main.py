@@ -183,7 +183,7 @@ def test_the_shell_completes_commands_and_options() -> None:
         environment = {**os.environ, "_MLUOPS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(at)}
         return mluops(env=environment).stdout.split()
 
-    assert completions("mluops d", 1) == ["plain,doctor"]
+    assert completions("mluops do", 1) == ["plain,docs", "plain,doctor"]
     assert "plain,--suite" in completions("mluops gen --su", 2)
 
 
