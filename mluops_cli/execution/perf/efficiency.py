@@ -1,4 +1,4 @@
-"""How well a call uses its device: efficiencies against peaks, the bottleneck, and the standard of acceptance."""
+"""Efficiencies of a call against the peaks of its device, the bottleneck, and the acceptance standard."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from generators.contracts.binding import Bound
 from generators.contracts.model import Contract
 from generators.contracts.operator import Array
 from mluops_cli.core.peaks import Peaks
+from mluops_cli.core.units import format_fraction
 
-# OPERATORS.md, theoretical work: the share of its peak that the bottleneck side must reach, by suite.
+# OPERATORS.md, theoretical work: the fraction of its peak that the bottleneck must reach, by suite.
 STANDARD: Final[Mapping[str, float]] = {"network": 0.6, "general": 0.3}
 IO_ALONE: Final = frozenset({"pure_io", "index"})  # categories judged by their io efficiency alone
-POSSIBLE: Final = 1.05  # of a peak: whoever is faster was measured wrongly, or the peak was
+POSSIBLE: Final = 1.05  # of a peak: more is an error of measurement, of the latency or of the peak
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Theoretical work of one call: bytes and operations, None where nobody tells."""
+    """Theoretical work of one call: bytes and operations, None where it is unknown."""
 
     io_bytes: float | None
     ops: float | None
@@ -27,29 +28,29 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """Shares of the peaks, None where the work or the peak is unknown or nothing."""
+    """Fractions of the peaks, None where the work or the peak is unknown or 0."""
 
     io: float | None
     compute: float | None
 
     @property
     def bottleneck(self) -> str | None:
-        """io or compute: the side that is used more."""
+        """The bottleneck, io or compute: the larger of the two; None where both are unknown."""
         if self.io is None and self.compute is None:
             return None
         return "io" if (self.io or 0.0) > (self.compute or 0.0) else "compute"
 
     @property
     def impossible(self) -> str:
-        """The side that is faster than it can be, in words; empty where none is."""
+        """Which efficiency is above what is possible, as a phrase; empty where none is."""
         for side, value in (("io", self.io), ("compute", self.compute)):
             if value is not None and value > POSSIBLE:
-                return f"{side} efficiency {value:.1%} of the peak"
+                return f"{side} efficiency {format_fraction(value)} of the peak"
         return ""
 
 
 def work_of(bound: Bound, inputs: Mapping[str, Array | None], baseline: Mapping[str, Array]) -> Work:
-    """What the case file says, else what the operator says."""
+    """The theoretical work that the case file states, otherwise that of the operator."""
     node = bound.file.node
     stored = [getattr(node, name) or None for name in ("theory_io_size", "theory_compute_ops")]
     operator = bound.operator
@@ -68,10 +69,10 @@ def work_of(bound: Bound, inputs: Mapping[str, Array | None], baseline: Mapping[
 def efficiency_of(work: Work, latency_us: float, peaks: Peaks) -> Efficiency:
     """work / (latency * peak) of both sides."""
 
-    def share(amount: float | None, peak: float | None) -> float | None:
+    def fraction(amount: float | None, peak: float | None) -> float | None:
         return amount / (latency_us * 1e-6 * peak) if amount and peak and latency_us > 0 else None
 
-    return Efficiency(share(work.io_bytes, peaks.bandwidth), share(work.ops, peaks.ops))
+    return Efficiency(fraction(work.io_bytes, peaks.bandwidth), fraction(work.ops, peaks.ops))
 
 
 def shortfall(contract: Contract | None, suite: str, found: Efficiency) -> str:
@@ -86,4 +87,6 @@ def shortfall(contract: Contract | None, suite: str, found: Efficiency) -> str:
         what, value = f"{found.bottleneck} efficiency", max(found.io or 0.0, found.compute or 0.0)
     if value is None or found.bottleneck is None:
         return f"the efficiency of this case is unknown, at least {least:.0%} must be reached ({suite})"
-    return "" if value >= least else f"{what} is {value:.1%}, at least {least:.0%} must be reached ({suite})"
+    return (
+        "" if value >= least else f"{what} is {format_fraction(value)}, at least {least:.0%} must be reached ({suite})"
+    )

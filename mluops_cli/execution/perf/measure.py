@@ -140,13 +140,15 @@ class Meter:
         if stored := stored_latency(prepared.bound.file.node):
             perf |= {"file_latency_us": stored, "relative_latency": sample.median / stored}
         metrics: Result = {
-            "latency_us": sample.median,
+            "latency_us": sample.median or None,
             "latency_interval_us": list(sample.interval) if sample.interval else None,
             "interface_us": statistics.median(calls.host_us[first:]),
             "perf": perf,
         }
-        if wrong := found.impossible:
-            # Figures that can't be are no efficiencies: they must not hold a gate, or win a comparison.
+        if not sample.median:  # unmeasured: it must not hold a gate, or win a comparison
+            perf["problem"] = "error of measurement: the timer shows 0 µs for a call"
+        elif wrong := found.impossible:
+            # Efficiencies above what is possible must not hold a gate, or win a comparison.
             again = f"; remove {cache_file()} to measure again" if MEASURED in self.peaks.source else ""
             perf["problem"] = f"error of measurement: {wrong} ({self.peaks.source}{again})"
         else:

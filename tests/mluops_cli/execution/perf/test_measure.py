@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -191,6 +192,28 @@ def test_stopped_clocks_of_the_time_module_stop_no_measurement(tmp_path: Path, r
     assert record["latency_us"] > 0
 
 
+def test_d23_a_latency_of_0_is_unmeasured(tmp_path: Path, run: Any) -> None:
+    """As of a device whose timer is broken: nothing can be said of the efficiency, so no gate holds."""
+    path = write_psamask(tmp_path / "cases", "one")
+    (tmp_path / "plugin.py").write_text(
+        "from mluops_cli import Implementation, Outcome\n"
+        "from tests.mluops_cli.execution.misbehaving import right\n"
+        "class Timeless(Implementation):\n"
+        "    name = 'timeless'\n"
+        "    def call(self, call):\n"
+        "        right(call.op, call.inputs, call.outputs, call.params)\n"
+        "        return Outcome(latency_us=0.0)\n"
+        "IMPLEMENTATIONS = [Timeless]\n"
+    )
+    for option, outcome in (("--perf", (0, "pass")), ("--perf-gate", (1, "fail"))):
+        options = ("--plugin", tmp_path / "plugin.py", "--impl", "timeless", "--repeat", "8", option, *PEAKS)
+        ran = run(path, *options)
+        (record,) = ran.records.values()
+        assert record["latency_us"] is record["io_efficiency"] is record["compute_efficiency"] is None
+        assert record["perf"]["problem"] == "error of measurement: the timer shows 0 µs for a call"
+        assert (ran.code, record["status"]) == outcome
+
+
 def test_there_is_a_most_of_runs_whatever_clocks_say() -> None:
     meter = Meter(CaseOptions(peak_bandwidth=1.0, peak_ops=1.0, cache="warm"), Python(f"{PLUGIN}:right"))
     assert not meter._done([0.0] * (MOST - 1), 0.0)
@@ -204,7 +227,10 @@ def test_the_gate_and_an_error_of_measurement(tmp_path: Path, run: Any) -> None:
     gated = run(tmp_path / "cases", *options, "--perf-gate", *PEAKS)
     assert gated.code == 1
     assert gated.statuses == {f"{SUITE}/slow": "fail", "psamask_forward/boundary/edge": "pass"}
-    assert "efficiency is 0.0%, at least 50% must be reached" in gated.records[f"{SUITE}/slow"]["reason"]
+    reason = gated.records[f"{SUITE}/slow"]["reason"]
+    found = re.search(r"efficiency is ([\d.e-]+)%, at least 50% must be reached", reason)
+    assert found is not None, reason
+    assert 0 < float(found[1]) < 1  # d17: a fraction that isn't 0 is not shown as 0.0%
     assert "--perf-gate" in gated.records[f"{SUITE}/slow"]["repro"]
     # Peaks so low that nothing could be that fast.
     low = ("--peak-bandwidth", "1", "--peak-ops", "1")
