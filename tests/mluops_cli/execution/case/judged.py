@@ -6,17 +6,24 @@ one could, so that the tests need no second way of computing them.
 
 import gc
 from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from generators.operator_registry import operators
 from mluops_cli.execution.case.calls import Prepared
 
-NOTED = []
-_calls = Counter()
+Array = np.ndarray[Any, Any]
+Arrays = dict[str, Any]
+Params = dict[str, Any]
+Kernel = Callable[..., Any]
+
+NOTED: list[list[Array]] = []
+_calls: Counter[str] = Counter()
 
 
-def right(outputs):
+def right(outputs: Arrays) -> dict[str, Array]:
     """The baselines of the case whose outputs these are."""
     own = {name: array.ctypes.data for name, array in outputs.items()}
     for each in gc.get_objects():
@@ -27,20 +34,20 @@ def right(outputs):
     raise LookupError("no such case")
 
 
-def baseline(op, inputs, outputs, params):
+def baseline(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     for name, array in right(outputs).items():
         outputs[name][...] = array
 
 
-def _changed(change):
-    def call(op, inputs, outputs, params):
+def _changed(change: Callable[[Arrays], None]) -> Kernel:
+    def call(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
         baseline(op, inputs, outputs, params)
         change(outputs)
 
     return call
 
 
-def _set(outputs, at, value, name="out0"):
+def _set(outputs: Arrays, at: Any, value: Any, name: str = "out0") -> None:
     outputs[name].reshape(-1)[at] = value
 
 
@@ -56,7 +63,7 @@ not_finite_mixed = _changed(lambda outputs: _set(outputs, slice(3, 6), [-np.inf,
 zero_for_nan = _changed(lambda outputs: _set(outputs, 3, 0))
 
 
-def _round_and_spoil(outputs):
+def _round_and_spoil(outputs: Arrays) -> Any:
     """All elements off by a rounding difference, two of them by much more."""
     outputs["out0"][...] *= np.float32(1 + 1e-6)
     _set(outputs, [2000, 2001], 99)
@@ -65,30 +72,30 @@ def _round_and_spoil(outputs):
 noise_and_two_wrong = _changed(_round_and_spoil)
 
 
-def writes_nothing(op, inputs, outputs, params):
+def writes_nothing(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     pass
 
 
-def writes_first_only(op, inputs, outputs, params):
+def writes_first_only(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     outputs["out0"][...] = right(outputs)["out0"]
 
 
-def writes_all_but_last(op, inputs, outputs, params):
+def writes_all_but_last(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     outputs["out0"][:-1] = right(outputs)["out0"][:-1]
 
 
-def replaces(op, inputs, outputs, params):
+def replaces(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     outputs["out0"] = right(outputs)["out0"]
 
 
-def says_big_endian(op, inputs, outputs, params):
+def says_big_endian(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     """The bytes are in the wrong order, but the array says so."""
     baseline(op, inputs, outputs, params)
     outputs["out0"].view(np.uint8)[...] = outputs["out0"].byteswap().view(np.uint8)
     outputs["out0"].dtype = ">f4"
 
 
-def says_transposed(op, inputs, outputs, params):
+def says_transposed(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     """Stored transposed, but the strides say so."""
     baseline(op, inputs, outputs, params)
     y = outputs["out0"]
@@ -96,47 +103,47 @@ def says_transposed(op, inputs, outputs, params):
     y.strides = y.strides[::-1]
 
 
-def flattens(op, inputs, outputs, params):
+def flattens(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     """Right, and its arrays flattened in place."""
     baseline(op, inputs, outputs, params)
     inputs["in"].shape = outputs["out0"].shape = (-1,)
 
 
-def notes_sentinels(op, inputs, outputs, params):
+def notes_sentinels(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     NOTED.append([array.copy() for array in outputs.values()])
     baseline(op, inputs, outputs, params)
 
 
-def wavers(op, inputs, outputs, params):
+def wavers(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     """Within the tolerance, never twice the same."""
     _calls["wavers"] += 1
     baseline(op, inputs, outputs, params)
     outputs["out0"][0] *= np.float32(1 + 1e-5 * _calls["wavers"])
 
 
-def right_once(op, inputs, outputs, params):
+def right_once(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     _calls["right_once"] += 1
     baseline(op, inputs, outputs, params)
     if _calls["right_once"] > 1:
         outputs["out0"][...] = 0
 
 
-def _pairs(inputs, params):
+def _pairs(inputs: Arrays, params: Params) -> dict[str, Array]:
     fixed = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
     return operators()["get_indice_pairs"].reference({"indices": inputs["indices"]}, fixed)
 
 
-def _answer(outputs, found):
+def _answer(outputs: Arrays, found: Mapping[str, Array]) -> dict[str, Any]:
     for name, array in found.items():
         outputs[name][...] = array
     return {"status": 0, "num_act_out": len(found["out_indices"])}
 
 
-def rulebook(op, inputs, outputs, params):
+def rulebook(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     return _answer(outputs, _pairs(inputs, params))
 
 
-def rulebook_reversed(op, inputs, outputs, params):
+def rulebook_reversed(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     """Rows in the opposite order, the pairs renumbered."""
     found = _pairs(inputs, params)
     found["out_indices"] = found["out_indices"][::-1]
@@ -146,14 +153,14 @@ def rulebook_reversed(op, inputs, outputs, params):
     return _answer(outputs, found)
 
 
-def rulebook_half_reversed(op, inputs, outputs, params):
+def rulebook_half_reversed(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     """Rows in the opposite order, the pairs left as they were."""
     found = _pairs(inputs, params)
     found["out_indices"] = found["out_indices"][::-1]
     return _answer(outputs, found)
 
 
-def rulebook_tail(op, inputs, outputs, params):
+def rulebook_tail(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     """Anything behind the defined pairs."""
     found = _pairs(inputs, params)
     for k, count in enumerate(found["indice_num"]):
@@ -161,11 +168,11 @@ def rulebook_tail(op, inputs, outputs, params):
     return _answer(outputs, found)
 
 
-def rulebook_count(op, inputs, outputs, params):
+def rulebook_count(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     return _answer(outputs, _pairs(inputs, params)) | {"num_act_out": 1}
 
 
-def returns_at_once(op, inputs, outputs, params):
+def returns_at_once(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     """What an implementation does whose design returns at once for zero elements."""
 
 

@@ -59,8 +59,8 @@ def rulebook(tmp_path_factory: pytest.TempPathFactory) -> Path:
         setattr(message, name, value)
     rows = np.array([[0, 0, 0, 0], [0, 0, 1, 2], [0, 3, 3, 3], [0, 2, 1, 0], [0, 1, 1, 1]], np.int32)
     spaces = {"input_space": (4, 4, 4), "output_space": (4, 4, 4), "filter_space": (3, 3, 3)}
-    for name, value in {**spaces, "pad": (1, 1, 1), "stride": (1, 1, 1), "dilation": (1, 1, 1)}.items():
-        getattr(message, name).extend(value)
+    for name, values in {**spaces, "pad": (1, 1, 1), "stride": (1, 1, 1), "dilation": (1, 1, 1)}.items():
+        getattr(message, name).extend(values)
     params = {**spaces, "pad": (1, 1, 1), "stride": (1, 1, 1), "dilation": (1, 1, 1), "sub_m": 0, "batch": 1}
     outputs = operators()["get_indice_pairs"].reference({"indices": rows}, params)
     message.num_act_out = len(outputs["out_indices"])

@@ -138,8 +138,8 @@ def test_no_other_mode_where_it_would_break_the_contract(tmp_path: Path) -> None
     for name, value in {"dimnb": 5, "batch": 1, "sub_m": 0, "transpose": 0, "inverse": 0, "num_act_out": 1}.items():
         setattr(message, name, value)
     spaces = {"input_space": (4, 4, 4), "output_space": (2, 2, 2), "filter_space": (3, 3, 3)}
-    for name, value in {**spaces, "pad": (1, 1, 1), "stride": (2, 2, 2), "dilation": (1, 1, 1)}.items():
-        getattr(message, name).extend(value)
+    for name, values in {**spaces, "pad": (1, 1, 1), "stride": (2, 2, 2), "dilation": (1, 1, 1)}.items():
+        getattr(message, name).extend(values)
     add_tensor(node.input, "indices", (1, 4), "INT32", "ARRAY")
     for name, dims in (("out_indices", (1, 4)), ("indice_pairs", (27, 2, 1)), ("indice_num", (27,))):
         add_tensor(node.output, name, dims, "INT32", "ARRAY")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -72,7 +73,7 @@ def test_what_the_baseline_holds_is_none() -> None:
 
 
 # How an operator may read what it should only write; every way leaves what isn't 0.
-WAYS = {
+WAYS: dict[str, Callable[[Any], Any]] = {
     "times 0": lambda y: y * np.float32(0),
     "minus itself": lambda y: y - y,
     "max in NumPy": lambda y: np.maximum(y, 0),

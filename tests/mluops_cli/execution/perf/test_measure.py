@@ -97,7 +97,12 @@ def test_peaks_given_before_the_table_before_a_measurement(monkeypatch: pytest.M
 def test_measured_peaks_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     times: list[int] = []
-    monkeypatch.setattr(peaks_module, "measure_bandwidth", lambda: times.append(1) or 2e10)
+
+    def measure() -> float:
+        times.append(1)
+        return 2e10
+
+    monkeypatch.setattr(peaks_module, "measure_bandwidth", measure)
     monkeypatch.setattr(peaks_module, "measure_ops", lambda: 3e11)
     assert measured_peaks() == measured_peaks() == Peaks(2e10, 3e11, "measured on this machine")
     assert len(times) == 1
