@@ -1,7 +1,7 @@
 """Fingerprints of the bundled cases: `python -m tools.fingerprints` writes tests/fingerprints.json.
 
 A fingerprint is three hashes: of the case's parameters and tensors, of its inputs, of its baseline. A case of the
-network suite is too large to be made here: its second hash is of how its inputs are drawn, and the third is empty.
+network suite is too large to be made here: its second hash is of how its inputs are sampled, and the third is empty.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def compute(cases: Sequence[Case], jobs: int = 2) -> Fingerprints:
 def _fingerprint(case: Case, out: Path) -> Fingerprint:
     if case.suite == _LARGE_SUITE:
         described = [(plan.name, plan.dtype, plan.dims) for plan in (*case.inputs, *case.outputs)]
-        drawn = [(plan.name, recipe(plan)) for plan in case.inputs]
-        return [_hash([sorted(case.params.items()), described]), _hash([case.seed, drawn]), ""]
+        sampled = [(plan.name, recipe(plan)) for plan in case.inputs]
+        return [_hash([sorted(case.params.items()), described]), _hash([case.seed, sampled]), ""]
     return fingerprint_of(generate(case, WriteOptions(out, inline_limit=1 << 40)), len(case.inputs))
 
 

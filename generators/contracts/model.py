@@ -363,6 +363,15 @@ def misshapen(parameter: Parameter, value: Any) -> str | None:
     return f"{parameter.name} is {value}, expected {parameter.length} integers"
 
 
+def _range_text(minimum: int | None, maximum: int | None) -> str:
+    """The legal values of a parameter in words."""
+    if minimum is None:
+        return f"{maximum} or less"
+    if maximum is None:
+        return f"{minimum} or more"
+    return str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
+
+
 def _parameter(parameter: Parameter, env: Env) -> list[Violation]:
     name, value = parameter.name, env.get(parameter.name)
     if value is None:
@@ -374,10 +383,10 @@ def _parameter(parameter: Parameter, env: Env) -> list[Violation]:
     for each in values:
         if parameter.choices is not None and each not in parameter.choices.values():
             expected = ", ".join(f"{number} ({word})" for word, number in parameter.choices.items())
-        elif parameter.minimum is not None and each < parameter.minimum:
-            expected = f"{parameter.minimum} or more"
-        elif parameter.maximum is not None and each > parameter.maximum:
-            expected = f"{parameter.maximum} or less"
+        elif (parameter.minimum is not None and each < parameter.minimum) or (
+            parameter.maximum is not None and each > parameter.maximum
+        ):
+            expected = _range_text(parameter.minimum, parameter.maximum)
         else:
             continue
         return [Violation(name, parameter.statuses, f"{name} is {value}, expected {expected}", parameter.origin)]

@@ -51,9 +51,9 @@ def _tensor(record: TensorRecord, is_input: bool, note: Note) -> TensorDraft:
         try:
             draft.stored = np.ascontiguousarray(record.array())
         except InputError as error:
-            note(f"{error}: these values are not kept, they are drawn as the contract says")
+            note(f"{error}: these values are not kept, the contract's default is sampled")
     elif record.has_values:
-        note(f"values of more than {_KEPT} bytes are not kept: they are drawn as the contract says")
+        note(f"values of more than {_KEPT} bytes are not kept: the contract's default is sampled")
     return draft
 
 
@@ -62,7 +62,7 @@ def _dist(record: TensorRecord, note: Note) -> dict[str, Any]:
     word = enum_names("RandomDistribution")[random.distribution]
     kind = _DISTRIBUTIONS.get(word)
     if kind is None:
-        note(f"random_data of {word}: drawn as the contract says")
+        note(f"random_data of {word}: the contract's default is sampled")
         return {}
     names = ("mu", "sigma") if kind == "normal" else ("lower_bound", "upper_bound")
     first, second = (

@@ -13,7 +13,7 @@ from schemas.dtypes import DTYPE_NAMES, DTYPES, LAYOUTS, DType, dtype_named
 _OTHER_DTYPES = {
     "complex32": "complex_half", "complex64": "complex_float", "fp16": "half", "fp32": "float", "fp64": "double",
 }  # fmt: skip
-_RANK = 8  # the most dims of a drawn shape
+_RANK = 8  # the most dims of a sampled shape
 
 
 def config_dtype(name: str) -> DType:
@@ -69,7 +69,7 @@ class Distribution(_Closed):
 
 
 class RandomShape(_Closed):
-    """A shape whose number of dims is drawn as well."""
+    """A shape whose number of dims is sampled as well."""
 
     rank: Annotated[list[Annotated[int, Field(ge=0, le=_RANK)]], Field(min_length=2, max_length=2)] = [1, 4]
     dims: _Interval = [1, 64]

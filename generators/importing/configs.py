@@ -26,15 +26,15 @@ from schemas.tensor_descriptor import sparse_strides
 
 ENTRIES: Final = ("manual_data", "random_data", "random")  # the lists of cases; the latter two draw their shapes
 MARKS: Final = {"contain_nan": "nan", "contain_inf": "inf"}
-MARKED_FRACTION: Final = 0.01  # of the elements, at least one: the configs don't say how many
+MARKED_FRACTION: Final = 0.01  # of the elements, at least one: the configs give no number
 _GLOBAL: Final = frozenset(("op_name", *ENTRIES))
 NO_EFFECT: Final[Mapping[str, str]] = {
-    "device": "our files always carry their baseline",
-    "require_value": "our files always hold their values",
-    "write_data": "our files always hold their values",
-    "supported_mlu_platform": "which platforms run a case is for the run to say",
-    "onchip_dtype": "our files don't set it",
-    "evaluation_threshold_imag": "a spec's thresholds hold for both parts",
+    "device": "mluops always stores the baseline",
+    "require_value": "mluops always stores values",
+    "write_data": "mluops always stores values",
+    "supported_mlu_platform": "`mluops run` selects what runs on a platform",
+    "onchip_dtype": "mluops doesn't set it",
+    "evaluation_threshold_imag": "a spec's thresholds apply to both parts",
 }
 """Keys that are known and change nothing here, and why."""
 
@@ -258,7 +258,7 @@ def _stored(config: Config, name: str, dtype: str | None, shape: Shape, where: s
 
 
 def _params(config: Config, entry: CaseConfig, where: str) -> tuple[dict[str, Any], bool]:
-    """The operator's parameters, and whether they say that a tensor is large."""
+    """The operator's parameters, and whether they mark a tensor as large."""
     given = {**entry.proto_params, **entry.op_params}
     large = given.pop("large_tensor", False)
     if not isinstance(large, bool):

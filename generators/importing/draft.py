@@ -18,7 +18,7 @@ Note = Callable[[str], None]  # is called with what is not converted as it stand
 
 @dataclass(slots=True)
 class TensorDraft:
-    """One tensor: what a spec says of it.
+    """One tensor, as a spec describes it.
 
     dist is in the spec's words; empty: the contract's default. stored are values that go to a file beside the spec.
     """
@@ -44,7 +44,7 @@ class CaseDraft:
     tags: tuple[str, ...] = ()
 
     def key(self) -> str:
-        """Equal for cases that are the same: shapes, parameters, criteria, and data that are drawn alike or equal."""
+        """Equal for cases that are the same: shapes, parameters, criteria, and data that are sampled alike or equal."""
         tensors = [
             (each.shape, each.dtype, each.layout, each.strides, each.dist, _hash(each.stored))
             for each in (*self.inputs, *self.outputs)

@@ -9,7 +9,8 @@ from typing import Any, Final
 from generators.contracts.model import OURS, Contract, Violation
 from generators.contracts.operator import Operator
 from generators.importing.draft import CaseDraft, Note, TensorDraft
-from generators.specs.case_builder import CaseBuilder, Problem
+from generators.specs.case_builder import CaseBuilder
+from generators.specs.conversions import Problem
 from generators.specs.messages import mistakes
 from generators.specs.models import Entry as EntryModel
 from generators.specs.yaml_loader import key_text
@@ -85,7 +86,7 @@ def check_entry(entry: Entry, name: str, operator: Operator | None) -> None:
         raise Unwritable("; ".join(wrong))
     if operator is None:
         return
-    given.pop("criteria", None)  # the grammar has checked them; a case's are told with a line of a file
+    given.pop("criteria", None)  # the grammar has checked them; a case's carry a line of a file
     try:
         CaseBuilder(operator.contract, Path(), 1).case(given, "imported", name, "")
     except Problem as problem:
@@ -115,14 +116,14 @@ def _mend_values(draft: CaseDraft, operator: Operator, entry: Entry, note: Note)
             note(f"{spec.name} of {draft.op} holds integers, so no NaN and Inf: left out")
             dist.pop("nan", None), dist.pop("inf", None)
         if dist and whole and type(operator).check_values is not Operator.check_values:
-            note(f"{spec.name} has to meet rules that its distribution doesn't: drawn as the contract says")
+            note(f"{spec.name} must satisfy rules that its distribution doesn't: the contract's default is sampled")
             dist.clear()
         if not dist:
             entry["inputs"][spec.name].pop("dist", None)
 
 
 def _foreign(draft: CaseDraft, note: Note) -> Entry:
-    """An entry of an operator without a contract: everything is said."""
+    """An entry of an operator without a contract: nothing is left to defaults."""
     entry: Entry = {}
     held = {name: value for name, value in draft.params.items() if _holdable(value)}
     if held:
@@ -147,18 +148,18 @@ def _holdable(value: Any) -> bool:
 
 
 def _tensor(tensor: TensorDraft, dtype: str | None, layout: str | None) -> dict[str, Any]:
-    """What a spec says of a tensor, without what is the contract's default."""
-    said: dict[str, Any] = {"shape": list(tensor.shape)}
+    """A tensor of a spec, without what is the contract's default."""
+    described: dict[str, Any] = {"shape": list(tensor.shape)}
     if tensor.dtype not in (None, dtype):
-        said["dtype"] = tensor.dtype
+        described["dtype"] = tensor.dtype
     if tensor.layout not in (None, layout):
-        said["layout"] = tensor.layout
+        described["layout"] = tensor.layout
     strides = _strides(tensor)
     if strides is not None:
-        said["strides"] = list(strides)
+        described["strides"] = list(strides)
     if tensor.dist:
-        said["dist"] = dict(tensor.dist)
-    return said
+        described["dist"] = dict(tensor.dist)
+    return described
 
 
 def _strides(tensor: TensorDraft) -> tuple[int, ...] | None:
@@ -172,6 +173,6 @@ def _strides(tensor: TensorDraft) -> tuple[int, ...] | None:
 
 
 def case_name(draft: CaseDraft) -> str:
-    """A name that tells the inputs' shapes, such as 4x8x8x2_16x2x4x2."""
+    """A name made of the inputs' shapes, such as 4x8x8x2_16x2x4x2."""
     words = ["x".join(map(str, tensor.shape)) or "scalar" for tensor in draft.inputs]
     return "_".join(words)[:NAME_LENGTH].rstrip("_x") or "case"

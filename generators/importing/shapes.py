@@ -1,8 +1,8 @@
-"""The shapes of a config's entry: given, or drawn where it leaves sizes open.
+"""The shapes of a config's entry: given, or sampled where it leaves sizes open.
 
-A shape is a list. In a random entry each of its places is a size, [low, high] (drawn, both inclusive), or, with
+A shape is a list. In a random entry each of its places is a size, [low, high] (sampled, both inclusive), or, with
 cartesian true, a list of sizes of which every combination is taken; the whole shape may be {"rank": [low, high],
-"dims": [low, high]}. count is how many cases are drawn, one by default; seed keys the draws.
+"dims": [low, high]}. count is how many cases are sampled, one by default; seed keys the samples.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from schemas.errors import InputError, SourceLocation
 
 Shape = tuple[int, ...]
 _Open = list[int | list[int]] | RandomShape
-_TRIES: Final = 1000  # draws until a case meets the operator's rules
+_TRIES: Final = 1000  # samples until a case satisfies the operator's rules
 
 
-def shapes_of(op: str, entry: CaseConfig, drawn: bool, place: SourceLocation) -> Iterator[list[Shape]]:
+def shapes_of(op: str, entry: CaseConfig, random: bool, place: SourceLocation) -> Iterator[list[Shape]]:
     """The shapes of all tensors, inputs first, per case; InputError where an entry gives none."""
     shapes: list[_Open] = [tensor.shape for tensor in (*entry.inputs, *entry.outputs)]
     fixed = [_fixed(shape) for shape in shapes]
     if all(shape is not None for shape in fixed):
         yield [shape for shape in fixed if shape is not None]
         return
-    if not drawn:
+    if not random:
         raise InputError("a shape leaves sizes open, expected a list of sizes of 0 or more", place)
     if entry.cartesian:
         yield from _products(shapes, place)
@@ -85,15 +85,15 @@ def _legal(
     rng: np.random.Generator,
     place: SourceLocation,
 ) -> list[Shape]:
-    """Drawn shapes that meet the rules on sizes of a known operator; of another the first that are drawn."""
+    """Sampled shapes that satisfy a known operator's rules on sizes; of another operator the first that are sampled."""
     if specs is None:
-        return [_drawn(shape, (), {}, rng, place) for shape in shapes]
+        return [_sampled(shape, (), {}, rng, place) for shape in shapes]
     contract = operators()[op].contract
     passed = {each.name for each in contract.passed_parameters}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
     for _ in range(_TRIES):
         env: Env = {name: value for name, value in given.items() if name in passed}
-        found = [_drawn(shape, spec.dims, env, rng, place) for shape, spec in zip(shapes, specs, strict=True)]
+        found = [_sampled(shape, spec.dims, env, rng, place) for shape, spec in zip(shapes, specs, strict=True)]
         try:
             env = contract.bind({spec.name: shape for spec, shape in zip(specs, found, strict=True)}, env)
             agree = all(contract.shape(spec.name, env) == shape for spec, shape in zip(specs, found, strict=True))
@@ -112,7 +112,7 @@ def _holds(rule: str, env: Env) -> bool:
         return True
 
 
-def _drawn(
+def _sampled(
     shape: _Open, dims: Sequence[Expression], env: Env, rng: np.random.Generator, place: SourceLocation
 ) -> Shape:
     """One shape; an open size that the contract computes from what is known (another size, a parameter) is that."""

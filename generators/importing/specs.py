@@ -1,4 +1,4 @@
-"""Drafts into spec files: one per operator, sorted, each case once, with comments that say where it came from."""
+"""Drafts into spec files: one per operator, sorted, each case once, with comments on where it came from."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def _spec(op: str, groups: list[_Group], note: Note, suite: str) -> ImportedSpec
         try:
             entry = _entry(group, name, operator, note)
         except InputError as error:
-            told = f"{group.places[0]}: left out: {error.message}"
-            (spec.errors if isinstance(error, Unwritable) else spec.left_out).append(told)
+            text = f"{group.places[0]}: left out: {error.message}"
+            (spec.errors if isinstance(error, Unwritable) else spec.left_out).append(text)
             body += [_comment(_origin(group)), _comment(f"left out: {error.message}")]
             continue
         _store_values(group.draft, entry, op, name, spec.files)
@@ -144,7 +144,7 @@ def _entry_lines(name: str, entry: Entry, group: _Group) -> Iterator[str]:
     for key, value in entry.items():
         if key in ("inputs", "outputs") and value:
             yield f"      {key}:"
-            yield from (f"        {tensor}: {_flow(said)}" for tensor, said in value.items())
+            yield from (f"        {tensor}: {_flow(described)}" for tensor, described in value.items())
         else:
             yield f"      {key}: {_flow(value)}"
 

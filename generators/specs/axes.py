@@ -1,4 +1,4 @@
-"""What an entry varies: the axes of its matrix, zip and sample, their values spelled out or drawn."""
+"""What an entry varies: the axes of its matrix, zip and sample, their values listed or sampled."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ Where = tuple[str | int, ...]
 
 _RANGE: Final = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
 _LIMIT: Final = 2**63  # of a bound: no size or parameter is larger
-_MOST: Final = 1_000_000  # values of a range; more is a slip of the keyboard
+_MOST: Final = 1_000_000  # values of a range; more is a mistake in typing
 
 
 def axis_groups(entry: Raw) -> Iterator[tuple[Where, Mapping[str, Any]]]:
-    """(where it stands below the entry, dotted path -> axis) per dimension of the grid: each axis of the matrix alone,
-    those of one zip together."""
+    """(where it stands below the entry, dotted path -> axis) per dimension of the grid.
+
+    Each axis of the matrix is a dimension, and so are those of one zip together.
+    """
     for path, axis in entry.get("matrix", {}).items():
         yield ("matrix",), {path: axis}
     for number, group in enumerate(entry.get("zip", ())):
@@ -66,7 +68,7 @@ def axis_values(axis: Any, lists: Raw) -> Sequence[Any]:
 def multiples(raw: Raw) -> tuple[int, int]:
     """The least and the largest multiplier of align inside the bounds of {range: ...} or {log: ...}.
 
-    InputError (without place) where there is none, or where a logarithm would meet 0.
+    InputError (without place) where there is none, or where a bound of a logarithm is below 1.
     """
     kind = "range" if "range" in raw else "log"
     (low, high), align = raw[kind], raw.get("align", 1)
@@ -81,7 +83,7 @@ def multiples(raw: Raw) -> tuple[int, int]:
 
 
 def draw_axis(axis: Any, lists: Raw, key: tuple[str | int, ...]) -> Any:
-    """One value of an axis of a sample, drawn for a key: of a list, evenly; of a range or log, a multiple of align."""
+    """One value of an axis of a sample for a key: of a list, evenly; of a range or log, a multiple of align."""
     bits = bit_generator(key)
     if not isinstance(axis, dict):
         values = axis_values(axis, lists)
@@ -91,5 +93,5 @@ def draw_axis(axis: Any, lists: Raw, key: tuple[str | int, ...]) -> Any:
     if "range" in axis:
         return align * (first + int(below(bits, 1, last - first + 1)[0]))
     # The floor of a log-uniform number in [first, last + 1).
-    share = float(bits.random_raw() >> 11) * 2.0**-53
-    return align * min(last, math.floor(first * ((last + 1) / first) ** share))
+    fraction = float(bits.random_raw() >> 11) * 2.0**-53
+    return align * min(last, math.floor(first * ((last + 1) / first) ** fraction))

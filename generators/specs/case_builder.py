@@ -8,43 +8,32 @@ from pathlib import Path
 from typing import Any, Final
 
 from generators.contracts.case import Case, TensorPlan
-from generators.contracts.faults import (
-    NULL_HANDLE,
-    NULL_WORKSPACE_SIZE,
-    WORKSPACE_NULL,
-    WORKSPACE_SHORT,
-    Fault,
-    null_descriptor,
-    null_pointer,
-)  # fmt: skip
-from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Parameter, Shape, TensorSpec, misshapen
+from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Shape, TensorSpec
 from generators.contracts.negative_cases import check_invalid
 from generators.data.distributions import Values, check_values, names_in, parse_values
-from generators.expressions import UNCOMPUTABLE, parse_expression
+from generators.expressions import UNCOMPUTABLE
 from generators.specs.axes import varied_paths
+from generators.specs.conversions import (
+    Problem,
+    Raw,
+    convert_dtype,
+    convert_expect,
+    convert_faults,
+    convert_parameter,
+    convert_strides,
+    evaluate_size,
+)  # fmt: skip
 from generators.specs.yaml_loader import KeyPath
 from schemas.criteria import Criterion
-from schemas.dtypes import dtype_named
 from schemas.errors import InputError
-from schemas.status import SUCCESS, status_name
+from schemas.status import SUCCESS
 from schemas.suggest import did_you_mean
-from schemas.tensor_descriptor import Descriptor, sparse_strides
-
-Raw = Mapping[str, Any]
+from schemas.tensor_descriptor import Descriptor
 
 _NOTHING: Final[Raw] = {}
 _BEYOND: Final = "expect_beyond_design"
 _MEMO: Final = 4096  # parsed values kept; a spec written out has as many as entries
 _FAULTS: Final = frozenset(("null_handle", "null_descriptors", "null_pointers", "workspace", "null_workspace_size"))
-
-
-class Problem(Exception):  # noqa: N818  not for users: it becomes an InputError with a place
-    """What is wrong with an entry, and at which key path below it."""
-
-    def __init__(self, path: KeyPath, message: str) -> None:
-        super().__init__(message)
-        self.path = path
-        self.message = message
 
 
 class CaseBuilder:
@@ -105,12 +94,12 @@ class CaseBuilder:
         case = Case(
             contract.op, suite, name, {each: env[each] for each in self._parameters}, tuple(planned), tuple(computed),
             self._criteria_of(raw["criteria"]) if "criteria" in raw else self._criteria,
-            _expect(raw[key]) if key in raw else (SUCCESS,),
+            convert_expect(raw[key]) if key in raw else (SUCCESS,),
             key == _BEYOND,
-            _faults(raw) if not _FAULTS.isdisjoint(raw) else (),
+            convert_faults(raw) if not _FAULTS.isdisjoint(raw) else (),
             tuple(raw.get("tags", ())), raw.get("seed", self._seed), place,
         )  # fmt: skip
-        self._check(case, env)
+        self._check(case, env, raw)
         return case
 
     def _bound(self, raw: Raw, inputs: Raw, outputs: Raw) -> tuple[Env, dict[str, Shape]]:
@@ -118,15 +107,17 @@ class CaseBuilder:
         env: Env = {}
         for name, value in raw.get("params", _NOTHING).items():
             parameter = self._parameters[name]
-            env[name] = value if type(value) is int and parameter.length is None else _parameter(parameter, value)
+            env[name] = (
+                value if type(value) is int and parameter.length is None else convert_parameter(parameter, value)
+            )
         for name, value in raw.get("sizes", _NOTHING).items():
-            env[name] = value if isinstance(value, int) else _evaluated(value, env, ("sizes", name))
+            env[name] = value if isinstance(value, int) else evaluate_size(value, env, ("sizes", name))
         shapes: dict[str, Shape] = {}
         for section, given in (("inputs", inputs), ("outputs", outputs)):
             for name, tensor in given.items():
                 if "shape" in tensor:
                     shapes[name] = tuple(
-                        size if isinstance(size, int) else _evaluated(size, env, (section, name, "shape", axis))
+                        size if isinstance(size, int) else evaluate_size(size, env, (section, name, "shape", axis))
                         for axis, size in enumerate(tensor["shape"])
                     )
         try:
@@ -149,11 +140,11 @@ class CaseBuilder:
         if elements >= 2**63:
             raise Problem((section, name, "shape"), f"shape {list(dims)} has more than 2^63 - 1 elements")
         if "dtype" in raw:
-            dtype = _dtype_name(raw["dtype"])
+            dtype = convert_dtype(raw["dtype"])
         else:
             dtype = tensor.dtypes[0] if tensor.same_dtype_as is None else dtypes[tensor.same_dtype_as]
         dtypes[name] = dtype
-        strides = _strides(raw["strides"], dims, (section, name, "strides")) if "strides" in raw else None
+        strides = convert_strides(raw["strides"], dims, (section, name, "strides")) if "strides" in raw else None
         values = None
         if section == "inputs" and elements < LARGE:
             values = self._drawn(tensor, raw.get("dist", _NOTHING), dims, dtype, env)
@@ -166,7 +157,7 @@ class CaseBuilder:
         return TensorPlan(name, dtype, raw.get("layout", tensor.layout), dims, strides, values, capacity)
 
     def _inferred(self, section: str, tensor: TensorSpec, env: Env) -> Shape:
-        """The shape that follows from sizes and parameters; UNKNOWN only for sizes of an output that the data tell."""
+        """The shape that follows from sizes and parameters; UNKNOWN only for sizes that depend on the data."""
         path = (section, tensor.name)
         try:
             dims = self.contract.shape(tensor.name, env)
@@ -218,7 +209,7 @@ class CaseBuilder:
         }
         return {**self._criteria, **own}
 
-    def _check(self, case: Case, env: Env) -> None:
+    def _check(self, case: Case, env: Env, raw: Raw) -> None:
         if case.expect != (SUCCESS,) or case.faults:
             try:
                 check_invalid(case, self.contract)
@@ -230,11 +221,14 @@ class CaseBuilder:
             return
         found = self.contract.violations({plan.name: plan.descriptor for plan in plans}, case.params, env)
         if found:
-            path = self._path_of(found[0].rule)
-            raise Problem(path, "; ".join(violation.text for violation in found))
+            rule, text = found[0].rule, "; ".join(violation.text for violation in found)
+            if rule in self._parameters and rule not in raw.get("params", _NOTHING):
+                path: KeyPath = ("params",) if "params" in raw else ()
+                raise Problem(path, f"{text} ({rule} is not given: it follows from the rest)")
+            raise Problem(self._path_of(rule), text)
 
     def _path_of(self, rule: str) -> KeyPath:
-        """The key path that a broken rule is about, as far as its name tells."""
+        """The key path of the entry that a broken rule is about, empty where its name holds none."""
         if rule in self._parameters:
             return ("params", rule)
         tensor, _, what = rule.partition(".")
@@ -258,59 +252,3 @@ def _remember(memo: dict[Any, Any], key: Any, value: Any) -> None:
     if len(memo) >= _MEMO:
         memo.clear()
     memo[key] = value
-
-
-def _parameter(parameter: Parameter, value: Any) -> Any:
-    if isinstance(value, list):
-        value = tuple(value)
-    elif isinstance(value, str):
-        choices = parameter.choices or {}
-        if value not in choices:
-            hint = did_you_mean(value, choices) if choices else ": expected an integer"
-            raise Problem(("params", parameter.name), f"unknown word {value!r} for {parameter.name}{hint}")
-        value = choices[value]
-    wrong = misshapen(parameter, value)
-    if wrong is not None:
-        raise Problem(("params", parameter.name), wrong)
-    return value
-
-
-def _evaluated(text: str, env: Env, path: KeyPath) -> int:
-    try:
-        value = parse_expression(text)(env)
-    except ValueError as error:
-        raise Problem(path, str(error)) from None
-    except NameError as error:
-        raise Problem(path, f"{text!r} reads {error.name}{did_you_mean(str(error.name), env)}") from None
-    except UNCOMPUTABLE as error:
-        raise Problem(path, f"{text!r} can't be computed: {error}") from None
-    if type(value) is not int or value < 0:  # a comparison is an int, but no size
-        raise Problem(path, f"{text!r} is {value}, expected an integer of 0 or more")
-    return value
-
-
-def _dtype_name(name: str) -> str:
-    dtype = dtype_named(name)
-    assert dtype is not None  # the grammar knows them all
-    return dtype.name
-
-
-def _strides(raw: list[int], dims: Shape, path: KeyPath) -> Shape | None:
-    try:
-        return sparse_strides(dims, raw)
-    except ValueError as error:
-        raise Problem(path, str(error)) from None
-
-
-def _expect(raw: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(status_name(each) for each in (raw if isinstance(raw, list) else [raw])))
-
-
-def _faults(raw: Raw) -> tuple[Fault, ...]:
-    """The invalid-call faults of an entry."""
-    found = [fault for fault in (NULL_HANDLE, NULL_WORKSPACE_SIZE) if raw.get(fault.kind)]
-    found += map(null_descriptor, raw.get("null_descriptors", ()))
-    found += map(null_pointer, raw.get("null_pointers", ()))
-    if "workspace" in raw:
-        found.append(WORKSPACE_SHORT if raw["workspace"] == "short" else WORKSPACE_NULL)
-    return tuple(found)

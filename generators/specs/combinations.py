@@ -12,19 +12,19 @@ from generators.specs.axes import Where, axis_groups, axis_values, draw_axis
 Assignment = tuple[str, Where]  # a dotted path that is given a value, and where below the entry that is written
 Attempt = tuple[Mapping[str, Any], tuple[Assignment, ...]]  # the entry with the values put in, and what they are
 
-ATTEMPTS: Final = 100  # how often a sample is drawn until it makes a legal case
+ATTEMPTS: Final = 100  # draws of a sample until one makes a legal case
 _NO_NAME: Final = re.compile(r"[^a-z0-9_.-]+")
 
 
 def combinations(
     entry: Mapping[str, Any], lists: Mapping[str, Any], id: str
 ) -> Iterator[tuple[str, Iterable[Attempt]]]:
-    """(name suffix, attempts) per combination: the grid of matrix and zip without what exclude names, each point of it
-    with its samples, then what include adds.
+    """(name suffix, attempts) per combination of an entry.
 
-    The first attempt that makes a legal case counts; only a sample has more than one. An entry that varies nothing
-    has one combination, itself. Entries share what isn't touched. What a sample draws depends on its seed, the
-    entry's id, the suffix and its number alone.
+    First the grid of matrix and zip without what exclude names, each point of it with its samples; then what include
+    adds. The first attempt that makes a legal case counts; only samples have more than one. An entry that varies
+    nothing has one combination, itself. Entries share what isn't touched. What a sample draws depends
+    on its seed, the entry's id, the suffix and its number alone.
     """
     include = entry.get("include", ())
     if "matrix" in entry or "zip" in entry or "sample" in entry:
@@ -65,11 +65,11 @@ def _attempts(
     lists: Mapping[str, Any],
     key: tuple[str | int, ...],
 ) -> Iterator[Attempt]:
-    """One sample drawn again and again; a path's draws don't depend on the others'."""
+    """The draws of one sample, one after another; what is drawn for a path does not depend on the other paths."""
     assignments += tuple((path, ("sample", "over", path)) for path in over)
     for attempt in range(ATTEMPTS):
-        drawn = [draw_axis(axis, lists, (*key, attempt, path)) for path, axis in over.items()]
-        yield put([*values, *drawn]), assignments
+        sampled = [draw_axis(axis, lists, (*key, attempt, path)) for path, axis in over.items()]
+        yield put([*values, *sampled]), assignments
 
 
 def _putter(entry: Mapping[str, Any], paths: Sequence[str]) -> Callable[[Sequence[Any]], Mapping[str, Any]]:

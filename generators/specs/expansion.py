@@ -9,9 +9,10 @@ from typing import Final
 from generators.contracts.case import Case
 from generators.contracts.negative_cases import derive_invalid
 from generators.operator_registry import operator_named
-from generators.specs.case_builder import CaseBuilder, Problem
+from generators.specs.case_builder import CaseBuilder
 from generators.specs.case_builder import check_case as check_case
 from generators.specs.combinations import Assignment, Attempt, combinations
+from generators.specs.conversions import Problem
 from generators.specs.loader import Spec, load_spec, spec_files
 from generators.specs.yaml_loader import KeyPath, together
 from schemas.errors import InputError
@@ -31,7 +32,7 @@ def expand(spec: Spec, suites: Collection[str] | None = None, seed: int = 1) -> 
     """The cases of a spec, in its order; only those of the given suites, which may be names it lacks.
 
     seed is that of entries without one. InputError with every place where an entry breaks the contract: nothing is
-    yielded after the first such entry, the others are only looked at to tell all at once.
+    yielded after the first such entry; later entries are checked only to report all errors at once.
     """
     try:
         contract = operator_named(spec.op).contract

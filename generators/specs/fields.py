@@ -1,7 +1,7 @@
 """The types of the values in a spec file, as pydantic constraints: the check, the JSON Schema and the messages follow.
 
-Of JSON Schema's keywords two are our own: `word` says in a message what is expected where the constraints alone don't,
-`noun` what one of several known words is.
+Two keywords of the JSON Schema are our own: `word` is what a message calls an expected value, `noun` what it calls one
+of several known words.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Model(BaseModel):
 
 
 def _word(text: str, **constraints: Any) -> Any:
-    """Constraints with the word that a message uses for a value that meets them."""
+    """Constraints, and what a message calls a value that satisfies them."""
     return Field(json_schema_extra={"word": text}, **constraints)
 
 
@@ -91,7 +91,7 @@ Unique = Annotated[
 
 
 class _Multiples(Model):
-    align: int = Field(default=1, ge=1, description="only multiples of this are drawn")
+    align: int = Field(default=1, ge=1, description="only multiples of this are sampled")
 
 
 _Integers = Annotated[list[int], _word("[low, high] of integers", min_length=2, max_length=2)]

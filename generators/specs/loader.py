@@ -31,8 +31,8 @@ Origins = Mapping[str, Sequence[Sequence[tuple[int, int]]]]
 class Spec:
     """A checked spec: the operator's name and, per suite, the entries of the file and of those that it includes.
 
-    documents are the file, then what it includes, in that order. origins tells for each entry of a suite where it
-    stands: (number of the document, index in the suite there), what counts most first.
+    documents are the file, then what it includes, in that order. origins holds, per suite and entry, where the
+    entry stands: (number of the document, index in the suite there), the including file first.
     """
 
     path: Path
@@ -54,7 +54,7 @@ class Spec:
         return document.place(found, at_key)
 
     def _candidates(self, path: KeyPath) -> Iterator[tuple[Document, KeyPath]]:
-        """The places that may say what a key path of the combined spec says, what counts most first."""
+        """Where a key path of the combined spec may stand: the including file first, the defaults last."""
         if path[:1] != ("suites",) or len(path) < 3:
             yield from ((document, path) for document in self.documents)
             return
@@ -160,7 +160,7 @@ def _is_spec(path: Path) -> bool:
 
 
 def spec_files(op: str | None = None) -> list[Path]:
-    """The built-in spec files, of one operator or of all: `cases/<operator>.yaml`, or where the operator says."""
+    """The built-in spec files, of one operator or of all: `cases/<operator>.yaml`, or where the operator names one."""
     folder = Path(str(files("cases")))
     names = [op] if op is not None else sorted(operators())
     paths = [operators()[name].cases or folder / f"{name}.yaml" for name in names]

@@ -71,7 +71,7 @@ def _in_data(location: tuple[str | int, ...], data: Any) -> KeyPath:
 def _message(error: Any, path: KeyPath, model: type[BaseModel]) -> str:
     schema = _schema(model)
     kind, value = error["type"], error["input"]
-    last = error["loc"][-1] if error["loc"] else ""  # of the whole, a validator says what is wrong
+    last = error["loc"][-1] if error["loc"] else ""  # empty where a validator refuses the whole
     if kind == "missing":
         return f"missing key {str(last)!r}"
     if kind == "extra_forbidden":
@@ -160,19 +160,19 @@ def _key_node(node: Node) -> Node:
 
 def words_of(schema: Node, node: Node) -> str:
     """What a node of a JSON Schema expects, in words: `an integer of 0 or more, or an expression`."""
-    told: list[str] = []
+    words: list[str] = []
     for member in _members(schema, node):
         if "word" in member:
-            told.append(member["word"])
+            words.append(member["word"])
         elif "enum" in member or "const" in member:
             values = ", ".join(map(str, member.get("enum", [member.get("const")])))
-            told.append(f"a {member['noun']} ({values})" if "noun" in member else f"one of {values}")
+            words.append(f"a {member['noun']} ({values})" if "noun" in member else f"one of {values}")
         elif member.get("type") == "array":
-            told.append(_list(schema, member, told))
+            words.append(_list(schema, member, words))
         else:
             kind = member.get("type", "")
-            told.append(_TYPES.get(kind, "something else") + _range(member))
-    return _either(list(dict.fromkeys(told)))
+            words.append(_TYPES.get(kind, "something else") + _range(member))
+    return _either(list(dict.fromkeys(words)))
 
 
 def _either(words: Sequence[str]) -> str:

@@ -44,7 +44,7 @@ def _absent(description: str) -> Any:
 
 
 class Dist(Model):
-    """How the values of an input are drawn: at most one kind, without one the contract's."""
+    """How the values of an input are sampled: at most one kind; without one the contract's default."""
 
     uniform: Pair = _absent(KINDS["uniform"])
     normal: Pair = _absent(KINDS["normal"])
@@ -82,15 +82,15 @@ class Output(Tensor):
 class Input(Tensor):
     """An input."""
 
-    dist: Dist = Field(default_factory=Dist, description="how its values are drawn, default: the contract's way")
+    dist: Dist = Field(default_factory=Dist, description="how its values are sampled, default: the contract's")
 
 
 class Sample(Model):
-    """Random values at dotted paths, drawn anew until they make a legal case."""
+    """Random values at dotted paths, sampled again until they make a legal case."""
 
     count: Count = Field(description="number of cases")
     seed: Seed = Field(default=1, description="of these draws alone; --seed has no part in them")
-    over: dict[str, Drawn] = Field(description="dotted path -> what to draw from")
+    over: dict[str, Drawn] = Field(description="dotted path -> what to sample from")
 
 
 class Fields(Model):
@@ -98,8 +98,8 @@ class Fields(Model):
 
     params: dict[str, Parameter] = Field(default={}, description="the operator's parameters")
     sizes: dict[str, Size] = Field(default={}, description="the contract's free sizes, for shapes that aren't given")
-    inputs: dict[str, Input] = Field(default={}, description="what is said of the inputs, by name")
-    outputs: dict[str, Output] = Field(default={}, description="what is said of the outputs, by name")
+    inputs: dict[str, Input] = Field(default={}, description="shape, dtype and so on of the inputs, by name")
+    outputs: dict[str, Output] = Field(default={}, description="shape, dtype and so on of the outputs, by name")
     criteria: dict[str, dict[CriterionName, Threshold]] = Field(
         default={}, description="per output, instead of the contract's"
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from generators.contracts.case import Case
 from generators.operator_registry import operator_named
 from generators.specs.expansion import expand
+from generators.specs.fields import MOST_CASES
 from generators.specs.loader import Spec, find_specs, load_spec, spec_files
 from generators.specs.yaml_loader import together
 from schemas.errors import InputError
@@ -34,6 +35,10 @@ def select_cases(ops: Sequence[str], suites: Collection[str], specs: Sequence[Pa
                 continue
             for case in expand(spec, suites or None, seed):
                 _add(cases, case)
+                if len(cases) > MOST_CASES:
+                    raise InputError(
+                        f"more than {MOST_CASES} cases are selected, expected fewer suites or specs at once"
+                    )
         except InputError as error:
             errors.append(error)
     if errors:

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import yaml
 
+from generators.specs.yaml_syntax import syntax_error
 from schemas.errors import InputError, SourceLocation
 
 KeyPath = tuple[str | int, ...]
 
 _MOST: Final = 20  # errors reported of one command's files
 _MOST_REPEATED: Final = 1_000_000  # values that the aliases of a file may add; nested aliases multiply
-_LINE_WIDTH: Final = 100  # characters of a line that an error shows
 _BITS: Final = 128  # of an integer: the widest elements, as bit patterns
 _TAG: Final = "tag:yaml.org,2002:"
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -139,7 +139,7 @@ def load_yaml(path: Path) -> Document:
     try:
         data = builder.document()
     except yaml.MarkedYAMLError as error:
-        raise _syntax_error(file, text, error) from None
+        raise syntax_error(file, text, error) from None
     except yaml.reader.ReaderError as error:
         raise InputError(
             f"character #x{error.character:02x} is not allowed: {error.reason}", SourceLocation(file)
@@ -149,40 +149,6 @@ def load_yaml(path: Path) -> Document:
     if builder.errors:
         raise together(builder.errors)
     return Document(file, text, data)
-
-
-# What libyaml says, and the same in words about the file; {line}: where the open construct began.
-_SYNTAX: Final = {
-    "did not find expected key": "this line is indented unlike the keys of the mapping that starts in line {line}",
-    "did not find expected '-' indicator": "this line is indented unlike the list that starts in line {line}",
-    "mapping values are not allowed in this context": "a key can't stand here: is it indented too far, or is a text "
-    "with a colon not in quotes?",
-    "block sequence entries are not allowed in this context": "a list can't start here: put it into the next line",
-    "could not find expected ':'": "a key without a colon: expected `key: value`",
-    "did not find expected ',' or ']'": "the list that starts in line {line} isn't closed: expected , or ]",
-    "did not find expected ',' or '}'": "the mapping that starts in line {line} isn't closed: expected , or }}",
-    "found unexpected end of stream": "the quote that opens in line {line} isn't closed",
-    "found character that cannot start any token": "a value can't start with this character: put it in quotes",
-}
-
-
-def _syntax_error(file: str, text: str, error: yaml.MarkedYAMLError) -> InputError:
-    """A syntax error in our words, with the line of the file and a caret below the place."""
-    mark: Any = error.problem_mark or error.context_mark
-    if mark is None:
-        return InputError(str(error.problem), SourceLocation(file))
-    lines = text.splitlines()
-    line = lines[mark.line] if mark.line < len(lines) else ""
-    before, rest = line[: mark.column], line[mark.column :]
-    opened = error.context_mark.line + 1 if error.context_mark else mark.line + 1
-    problem = str(error.problem)
-    message = _SYNTAX[problem].format(line=opened) if problem in _SYNTAX else problem
-    if rest.startswith("\t") or (before.endswith("\t") and not before.strip()):
-        message = "found a tab, expected spaces"
-    start = max(0, mark.column - _LINE_WIDTH // 2)
-    shown = line[start : start + _LINE_WIDTH].replace("\t", " ")
-    caret = f"\n    {shown}\n    {' ' * (mark.column - start)}^" if line.strip() else ""
-    return InputError(f"{message}{caret}", SourceLocation(file, mark.line + 1, mark.column + 1))
 
 
 def _line(event: Any) -> int:

@@ -319,6 +319,27 @@ def test_the_words_of_a_broken_rule(tmp_path: Path) -> None:
     assert line.endswith("kernel_h is [3], expected one number")
 
 
+SITES = (
+    "params: {batch: 1, input_space: [5, 6, 7], filter_space: [3, 3, 3], pad: [0, 0, 0], stride: [1, 1, 1], "
+    "dilation: [1, 1, 1]"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (", dimnb: 4", "suites.s[0].params.dimnb: dimnb is 4, expected 5"),
+        (", transpose: 1", "suites.s[0].params.transpose: transpose is 1, expected 0"),
+        (", input_space: [5, 2, 7]", "suites.s[0].params: output_space is (3, 0, 5), expected 1 or more "
+         "(output_space is not given: it follows from the rest)"),
+    ],
+)  # fmt: skip
+def test_e10_a_parameter_out_of_range_in_plain_words(tmp_path: Path, more: str, expected: str) -> None:
+    params = SITES.replace("input_space: [5, 6, 7], ", "") + more if "input_space" in more else SITES + more
+    (line,) = refusal(tmp_path, f"    - {{name: a, sizes: {{L: 4}}, {params}}}}}", "get_indice_pairs")
+    assert line.split(": ", 1)[1] == expected
+
+
 def test_all_entries_in_error_are_told_and_nothing_follows_the_first(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(

@@ -79,3 +79,12 @@ def test_all_wrong_specs_are_told_at_once(tmp_path: Path) -> None:
         ids(tmp_path)
     assert "a.yaml:5:7" in str(caught.value)
     assert "b.yaml:5:7" in str(caught.value)
+
+
+def test_f12_the_number_of_cases_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.yaml"
+    entry = "{name: a, sizes: {N: 1, H: 2}, params: {psa_type: 0, h_mask: 1, w_mask: 1}, matrix: {sizes.W: 1..1000000}}"
+    path.write_text(f"op: psamask_forward\nsuites: {{s: [{entry}]}}\n")
+    monkeypatch.setattr("generators.specs.selection.MOST_CASES", 5)
+    with pytest.raises(InputError, match="more than 5 cases are selected, expected fewer suites or specs at once"):
+        ids(path)

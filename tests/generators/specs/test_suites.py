@@ -1,11 +1,14 @@
 """The built-in suites: network shapes exactly as the documents list them, one broken rule per invalid case, sizes."""
 
+from __future__ import annotations
+
 import collections
 
 import numpy as np
 import pytest
 
 from generators.casegen.case_data import case_bytes, draw_inputs
+from generators.contracts.case import Case
 from generators.contracts.negative_cases import broken
 from generators.operator_registry import operator_named, operators
 from generators.specs.expansion import expand_operator
@@ -69,16 +72,16 @@ NETWORK = {
 SUITES = {"network", "boundary", "general", "nan_inf", "zero_element", "invalid", "demo"}
 
 
-def cases(op, *suites):
+def cases(op: str, *suites: str) -> list[Case]:
     return list(expand_operator(op, set(suites) or None))
 
 
-def test_the_lists_are_of_all_operators():
+def test_the_lists_are_of_all_operators() -> None:
     assert set(NETWORK) == set(operators())
 
 
 @pytest.mark.parametrize("op", NETWORK)
-def test_network_suite(op):
+def test_network_suite(op: str) -> None:
     found = [
         ([list(plan.dims) for plan in (*case.inputs, *case.outputs)], case.inputs[0].dtype)
         for case in cases(op, "network")
@@ -87,13 +90,13 @@ def test_network_suite(op):
 
 
 @pytest.mark.parametrize("op", ["psamask_forward", "psamask_backward"])
-def test_network_masks_and_modes(op):
+def test_network_masks_and_modes(op: str) -> None:
     found = [(case.params["psa_type"], case.params["h_mask"], case.params["w_mask"]) for case in cases(op, "network")]
     masks = [(97, 97), (66, 66), (97, 97), (29, 22) if op == "psamask_forward" else (32, 32)]
     assert found == [(psa_type, *mask) for mask in masks for psa_type in (0, 1)]
 
 
-def test_network_parameters_of_the_others():
+def test_network_parameters_of_the_others() -> None:
     assert [case.params for case in cases("masked_im2col_forward", "network")] == [
         {"kernel_h": kernel, "kernel_w": kernel, "pad_h": 1, "pad_w": 1} for kernel in (3, 3, 1, 1)
     ]
@@ -107,7 +110,7 @@ def test_network_parameters_of_the_others():
 
 
 @pytest.mark.parametrize("op", NETWORK)
-def test_every_operator_has_every_suite(op):
+def test_every_operator_has_every_suite(op: str) -> None:
     suites = collections.Counter(case.suite for case in cases(op))
     expected = SUITES - ({"nan_inf"} if op == "get_indice_pairs" else set())  # integers have none
     assert set(suites) == expected
@@ -117,14 +120,14 @@ def test_every_operator_has_every_suite(op):
 
 
 @pytest.mark.parametrize("op", NETWORK)
-def test_small_suites_are_small(op):
+def test_small_suites_are_small(op: str) -> None:
     small = [case for case in cases(op) if case.suite != "network"]
     assert sum(map(case_bytes, small)) < 60e6
     assert max(case_bytes(case) for case in small if "million" not in case.name) < 8e6
 
 
 @pytest.mark.parametrize("op", NETWORK)
-def test_every_invalid_case_breaks_one_rule(op):
+def test_every_invalid_case_breaks_one_rule(op: str) -> None:
     contract = operator_named(op).contract
     for case in cases(op):
         found = broken(case, contract)
@@ -132,7 +135,7 @@ def test_every_invalid_case_breaks_one_rule(op):
         assert case.valid or set(case.expect) == set(found[0].statuses)
 
 
-def test_c3_what_neither_design_nor_vendor_checks_is_expected_beyond_the_design():
+def test_c3_what_neither_design_nor_vendor_checks_is_expected_beyond_the_design() -> None:
     """FOUND C3: a right implementation failed these."""
     psamask = {"small_h_mask_0", "small_w_mask_0", "small_psa_type_minus1", "small_psa_type_2", "psa_type_2"}
     rois = {"small_n_5", "rois_5_of_2_images"}
@@ -143,27 +146,30 @@ def test_c3_what_neither_design_nor_vendor_checks_is_expected_beyond_the_design(
         "psamask_forward": psamask,
         "roi_crop_backward": rois,
         "roi_crop_forward": rois,
-        "voxel_pooling_forward": set(),
+        "voxel_pooling_forward": set[str](),
     }
     assert {op: {case.name for case in expand_operator(op) if case.beyond_design} for op in operators()} == expected
 
 
 @pytest.mark.parametrize("op", NETWORK)
-def test_inputs_are_neither_constant_nor_symmetric(op):
+def test_inputs_are_neither_constant_nor_symmetric(op: str) -> None:
     """A misplaced element must show. Boundary cases of one value (a mask or point at 0) are exempt."""
     operator = operator_named(op)
     for case in cases(op, "general"):
         for name, array in draw_inputs(case, operator).items():
-            if array.size >= 16:
+            if array is not None and array.size >= 16:
                 assert (array != array.flat[0]).any(), (case.id, name)
                 assert (array.ravel() != array.ravel()[::-1]).any(), (case.id, name)
 
 
-def test_the_sites_of_the_large_cases_are_drawn_the_same_every_time():
+def test_the_sites_of_the_large_cases_are_drawn_the_same_every_time() -> None:
     operator = operator_named("get_indice_pairs")
     down = cases("get_indice_pairs", "network")[1]
     indices = draw_inputs(down, operator)["indices"]
-    np.testing.assert_array_equal(indices, draw_inputs(down, operator)["indices"])
+    again = draw_inputs(down, operator)["indices"]
+    assert indices is not None
+    assert again is not None
+    np.testing.assert_array_equal(indices, again)
     env = operator.contract.bind({"indices": indices.shape}, down.params)
     operator.check_values({"indices": indices}, env)
     assert operator.reference({"indices": indices}, env)["out_indices"].shape == (58838, 4)

@@ -1,0 +1,95 @@
+"""The values of an entry as a case has them: words, expressions, statuses and faults resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from generators.contracts.faults import (
+    NULL_HANDLE,
+    NULL_WORKSPACE_SIZE,
+    WORKSPACE_NULL,
+    WORKSPACE_SHORT,
+    Fault,
+    null_descriptor,
+    null_pointer,
+)  # fmt: skip
+from generators.contracts.model import Env, Parameter, Shape, misshapen
+from generators.expressions import UNCOMPUTABLE, parse_expression
+from generators.specs.yaml_loader import KeyPath
+from schemas.dtypes import dtype_named
+from schemas.status import status_name
+from schemas.suggest import did_you_mean
+from schemas.tensor_descriptor import sparse_strides
+
+Raw = Mapping[str, Any]
+
+
+class Problem(Exception):  # noqa: N818  not for users: it becomes an InputError with a place
+    """What is wrong with an entry, and at which key path below it."""
+
+    def __init__(self, path: KeyPath, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.message = message
+
+
+def convert_parameter(parameter: Parameter, value: Any) -> Any:
+    """A parameter's value as the case has it: a word's number, a tuple instead of a list; Problem where it is none."""
+    if isinstance(value, list):
+        value = tuple(value)
+    elif isinstance(value, str):
+        choices = parameter.choices or {}
+        if value not in choices:
+            hint = did_you_mean(value, choices) if choices else ": expected an integer"
+            raise Problem(("params", parameter.name), f"unknown word {value!r} for {parameter.name}{hint}")
+        value = choices[value]
+    wrong = misshapen(parameter, value)
+    if wrong is not None:
+        raise Problem(("params", parameter.name), wrong)
+    return value
+
+
+def evaluate_size(text: str, env: Env, path: KeyPath) -> int:
+    """The size that an expression computes; Problem where it computes none."""
+    try:
+        value = parse_expression(text)(env)
+    except ValueError as error:
+        raise Problem(path, str(error)) from None
+    except NameError as error:
+        raise Problem(path, f"{text!r} reads {error.name}{did_you_mean(str(error.name), env)}") from None
+    except UNCOMPUTABLE as error:
+        raise Problem(path, f"{text!r} can't be computed: {error}") from None
+    if type(value) is not int or value < 0:  # a comparison is an int, but no size
+        raise Problem(path, f"{text!r} is {value}, expected an integer of 0 or more")
+    return value
+
+
+def convert_dtype(name: str) -> str:
+    """Our name of a dtype that the grammar knows."""
+    dtype = dtype_named(name)
+    assert dtype is not None  # the grammar knows them all
+    return dtype.name
+
+
+def convert_strides(raw: list[int], dims: Shape, path: KeyPath) -> Shape | None:
+    """Strides in elements, None where they are dense; Problem where there is not one per dim."""
+    try:
+        return sparse_strides(dims, raw)
+    except ValueError as error:
+        raise Problem(path, str(error)) from None
+
+
+def convert_expect(raw: Any) -> tuple[str, ...]:
+    """The names of the accepted statuses, each once."""
+    return tuple(dict.fromkeys(status_name(each) for each in (raw if isinstance(raw, list) else [raw])))
+
+
+def convert_faults(raw: Raw) -> tuple[Fault, ...]:
+    """The invalid-call faults of an entry."""
+    found = [fault for fault in (NULL_HANDLE, NULL_WORKSPACE_SIZE) if raw.get(fault.kind)]
+    found += map(null_descriptor, raw.get("null_descriptors", ()))
+    found += map(null_pointer, raw.get("null_pointers", ()))
+    if "workspace" in raw:
+        found.append(WORKSPACE_SHORT if raw["workspace"] == "short" else WORKSPACE_NULL)
+    return tuple(found)
