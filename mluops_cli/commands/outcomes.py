@@ -1,4 +1,4 @@
-"""What the commands on a run's folder share: the argument, --waivers, and reading both."""
+"""What the commands on the folder of a run share: the argument, --waivers, and reading both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def waivers_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read(out: Path, waivers: Path | None = None) -> FinishedRun:
-    """The run in a folder, with the waivers of a file applied; the platform is the one it was run on."""
+    """Read the run in a folder and apply the waivers of a file."""
     from mluops_cli.results.finished import read_run, read_summary
     from mluops_cli.results.waivers import load_waivers
 
@@ -35,5 +35,5 @@ def read(out: Path, waivers: Path | None = None) -> FinishedRun:
     if waivers is not None:
         waive = load_waivers(waivers, on=(read_summary(out).get("environment") or {}).get("platform"))
     run = read_run(out, waive)
-    gc.freeze()  # the command ends soon: records needn't be searched for garbage again and again
+    gc.freeze()  # the command ends soon: no search for reference cycles among the records
     return run

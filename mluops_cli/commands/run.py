@@ -1,4 +1,4 @@
-"""`mluops run`: case files, an implementation, a verdict per case."""
+"""`mluops run`: run an implementation on case files and judge every case."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: mluops run cases --impl python:my_kernels.py:roi_crop -k 'roi_crop and not network'")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--impl", default=DEFAULTS.impl, show_default=True, metavar="NAME[:OPTIONS]", help="What to run.")
-@click.option("--out", default="mluops-out", show_default=True, type=click.Path(path_type=Path), help="For results.")
+@click.option("--impl", default=DEFAULTS.impl, show_default=True, metavar="NAME[:OPTIONS]", help="The implementation.")
+@click.option(
+    "--out", default="mluops-out", show_default=True, type=click.Path(path_type=Path), help="The folder of the results."
+)
 @click.option("-j", "--jobs", show_default="cores; 1 with --perf", type=click.IntRange(1), help="Worker processes.")
 @click.option(
     "--timeout",
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
     metavar="S",
     help="Seconds a case may take.",
 )
-@click.option("--memory", type=ByteSize(), metavar="SIZE", help="What a case may take.  [default: what there is]")
+@click.option(
+    "--memory", type=ByteSize(), metavar="SIZE", help="Memory of a case and all it starts.  [default: what there is]"
+)
 @click.option("-k", "keywords", metavar="EXPR", help="Only cases whose id matches: parts, and, or, not, ( ).")
 @click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
 @click.option("--shard", "part", metavar="I/N", help="Only the I-th (from 1) of N parts of about equal bytes.")
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
     help="Threads of OpenMP and BLAS in a worker and in what it starts.  [default: OMP_NUM_THREADS etc., else 1]",
 )
 @click.option("--max-fail", "max_failures", type=click.IntRange(1), metavar="N", help="Stop after N failing cases.")
-@click.option("--resume", is_flag=True, help="Go on where an earlier run into OUT stopped.")
+@click.option("--resume", is_flag=True, help="Keep results in OUT that would be the same, run the other cases.")
 @click.option(
     "--strict", is_flag=True, help="A pass that proves nothing (mistrusted) or is beyond its error bound fails."
 )
@@ -62,7 +66,8 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     """Run an implementation on the case files at PATH... and judge what it computes.
 
     Folders are searched with all below them, links too; files and folders whose name begins with a dot are left out.
-    A case that is there as .pb and as .prototxt runs once, as .pb.
+    A case that is there as .pb and as .prototxt runs once, as .pb. --resume runs a case again if its file or an option
+    that decides its result has changed.
 
     Exit code: 0 all passed, 1 something failed or nothing was validated, 2 the command or a case file is wrong,
     3 our own failure, 5 nothing selected, 130 interrupted.

@@ -1,4 +1,4 @@
-"""The options of `mluops run` that come in families: performance, fleet, reports; and what they are made into."""
+"""Groups of options of `mluops run` (judging, performance, cluster, reports) and the values made of them."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Rate(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2
     name = "rate"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number; usage error for anything else."""
         if isinstance(value, float):
             return value
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\+?\d+)?)\s*([kKMGTP]?)(?:B|OPS|FLOPS)?(?:/s)?\s*", value)
@@ -47,30 +48,34 @@ def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 perf_options = _together(
-    click.option("--perf", is_flag=True, help="Measure how fast it is, too; one case at a time unless -j is given."),
+    click.option("--perf", is_flag=True, help="Measure latencies too; one case at a time unless -j is given."),
     click.option(
         "--min-time",
         default=DEFAULTS.min_time,
         show_default=True,
         type=Seconds(),
         metavar="S",
-        help="--perf: time calls for S seconds, and on until the median is steady; at most ten times as long in all.",
+        help="--perf: time calls for S seconds and until the median is steady, but for at most ten times S.",
     ),
     click.option(
         "--cache",
         type=click.Choice(["fresh", "warm"]),
         default=DEFAULTS.cache,
         show_default=True,
-        help="--perf: caches before a timed call: flushed, or as the same call leaves them.",
+        help="--perf: the caches before a timed call: flushed, or as the same call leaves them.",
     ),
-    click.option("--device", metavar="NAME", help="--perf: peaks of a device in the table, such as MLU370-X8."),
+    click.option(
+        "--device", metavar="NAME", help="--perf: the device that runs the cases, for its peaks, such as MLU370-X8."
+    ),
     click.option("--peak-bandwidth", type=Rate(), metavar="RATE", help="--perf: of the memory, such as 307.2GB/s."),
     click.option("--peak-ops", type=Rate(), metavar="RATE", help="--perf: operations per second, such as 24T."),
     click.option("--perf-gate", is_flag=True, help="--perf; network and general cases below their standard fail."),
 )
 fleet_options = _together(
-    click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask fleet: tcp://host:8786."),
-    click.option("--resource", metavar="NAME=N", help="--scheduler: what a case takes of a worker, such as MLU=1."),
+    click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster: tcp://host:8786."),
+    click.option(
+        "--resource", metavar="NAME=N", help="--scheduler: the resource of a worker that a case takes, such as MLU=1."
+    ),
 )
 report_options = _together(
     click.option("--junit", type=_FILE, metavar="FILE", help="JUnit XML for CI servers."),
@@ -95,10 +100,10 @@ judging_options = _together(
         "compare",
         multiple=True,
         metavar="OUTPUT=canonical",
-        help="Take pairs and rows of a rulebook in any order.",
+        help="Take pairs and rows of a rulebook in any order. (`mluops compare` compares two runs.)",
     ),
     click.option("--loose-nan", is_flag=True, help="NaN, Inf and -Inf may stand for each other; never for a number."),
-    click.option("--strict-tail", is_flag=True, help="What lies behind the pairs of a rulebook must be -1."),
+    click.option("--strict-tail", is_flag=True, help="The elements behind the pairs of a rulebook must be -1."),
     click.option(
         "--bound",
         type=click.Choice(["report", "fail", "off"]),
@@ -115,7 +120,10 @@ judging_options = _together(
 
 
 def case_options(given: Given) -> CaseOptions:
-    """The options of every case; InputError for a --compare that fits no output, and for options that need --perf."""
+    """Return the options of every case.
+
+    InputError for a --compare that fits no output, and for options that need --perf.
+    """
     from dataclasses import fields
 
     named = {each.name: given[each.name] for each in fields(CaseOptions)}
@@ -150,7 +158,7 @@ def _check_compare(compare: Sequence[str]) -> None:
 
 
 def report_files(out: Path, given: Given) -> ReportFiles | None:
-    """The reports that are wanted at the end of the run, None where none is."""
+    """Return the reports to write at the end of the run; None if there is none."""
     from mluops_cli.reports.ci import detect_server
     from mluops_cli.reports.dispatch import ReportFiles
 

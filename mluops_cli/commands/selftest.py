@@ -1,4 +1,4 @@
-"""`mluops selftest`: faults planted in right outputs, to see that the judge fails each that can be seen."""
+"""`mluops selftest`: faults are planted in right outputs; the judge must fail each that the criteria can detect."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def command(
 
 @contextmanager
 def _case_files(paths: Sequence[Path], suites: frozenset[str]) -> Iterator[Sequence[Path]]:
-    """The paths; without any a folder of the small built-in suites that lasts as long."""
+    """Yield the paths; without any, a temporary folder with the small built-in suites."""
     if paths:
         yield paths
         return
@@ -114,7 +114,7 @@ def _print_case(tested: Tested) -> None:
 
 
 def _print_faults(tested: Sequence[Tested]) -> None:
-    """A row per fault; then what can't be seen: per output and fault how often, and why in one of the cases."""
+    """Print a row per fault; then the undetectable ones, per output and fault, with the reason of one of them."""
     rows: list[tuple[str, ...]] = [("fault", "planted", "caught", "missed", "can't be seen", "has no place")]
     counts: dict[str, Counter[str]] = {}
     unseen: dict[str, list[str]] = {}

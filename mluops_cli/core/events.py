@@ -1,4 +1,4 @@
-"""What happens in a run, as typed events; listeners (results, console, reports) know nothing of each other."""
+"""The events of a run. Listeners (results, console, reports) receive all of them and don't know each other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The implementation has come up, or no case needs it: from here on this run's results replace earlier ones."""
+    """The implementation is loaded, or no case needs it: from now on the results of this run replace earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ _TOKEN: Final = re.compile(r"\s*([()]|[^\s()]+)")
 
 
 def parse_keywords(text: str) -> Matcher:
-    """A test of case ids, upper and lower case alike; InputError where the expression is not one."""
+    """Return a test of case ids that ignores upper and lower case; InputError for a wrong expression."""
     tokens = _TOKEN.findall(text.lower())
     matcher, rest = _either(tokens, text)
     if rest:
@@ -58,7 +58,7 @@ def _wrong(text: str, what: str) -> InputError:
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """(I, N) of `I/N`, I from 1 to N; InputError for anything else."""
+    """Return (I, N) of `I/N` with I from 1 to N; InputError for anything else."""
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise InputError(f"--shard {text!r}: expected I/N with I from 1 to N, such as 1/4")
@@ -66,15 +66,15 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def shard(cases: Sequence[T], index: int, count: int, weight: Callable[[T], int], name: Callable[[T], str]) -> list[T]:
-    """The cases of shard index (from 1) of count; order is kept."""
+    """Return the cases of shard index (from 1) of count, in their order."""
     chosen = {name(case) for case in partition(cases, count, weight, name)[index - 1]}
     return [case for case in cases if name(case) in chosen]
 
 
 def partition(cases: Sequence[T], count: int, weight: Callable[[T], int], name: Callable[[T], str]) -> list[list[T]]:
-    """The cases in count parts of about equal weight: heaviest first, each to the lightest part so far.
+    """Return the cases in count parts of about equal weight: the heaviest first, each into the lightest part so far.
 
-    Every case is in exactly one part, and the same cases always come to the same parts.
+    Every case is in exactly one part, and the same cases always give the same parts.
     """
     loads = [0] * count
     parts: list[list[T]] = [[] for _ in range(count)]

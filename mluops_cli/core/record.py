@@ -1,10 +1,10 @@
-"""The record: what is known of one case after a run, one per selected case; and the exit code of many."""
+"""The record of a case: one line of results.jsonl. A tally counts records and makes the exit code of them."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
@@ -38,16 +38,17 @@ class Counted(NamedTuple):
 
 @dataclass(slots=True)
 class Record:
-    """One line of results.jsonl. blame says whose fault an `error` is; latency in microseconds, sizes in bytes.
+    """The result of one case. Times end in their unit (_us: microseconds; seconds), sizes are in bytes.
 
-    place is the spec's file:line. tensors: name -> role (input, output), dtype, layout, dims. interface_us is the time
-    of the whole call on the host; latency_interval_us the bounds between which the latency lies with confidence.
-    waiver: the waiver that holds, and the status without it. perf: of --perf, how it was measured and against which
-    peaks (execution/perf/measure.py). worker: the worker of a Dask cluster that ran it. outputs_kept: of
-    --keep-outputs, the case file with the outputs of a failing case, or why there is none. platform and device: what
-    ran the case, such as linux-x86_64 and the name of the accelerator or the processor. case_hash is the hash of the
-    case file with its external data (core/fingerprint.py), options_hash that of the options (CaseOptions.digest): what
-    --resume knows a change by. beyond_design: no design demands the expected statuses, so any answer passes.
+    blame: what an `error` is the fault of. place: file and line of the spec. tensors: name -> role (input, output),
+    dtype, layout, dims. latency_us: the operator's time; interface_us: the time of the whole call on the host;
+    latency_interval_us: the 95 % confidence interval of the latency. waiver: the waiver that holds, and the status
+    without it. perf: with --perf, how the latency was measured and against which peaks (execution/perf/measure.py).
+    worker: the worker of a Dask cluster that ran the case. outputs_kept: with --keep-outputs, the case file with the
+    outputs of a failing case, or why there is none. platform and device: what ran the case, such as linux-x86_64 and
+    the name of the accelerator or the processor. case_hash: the hash of the case file with its external data
+    (core/fingerprint.py), options_hash: the hash of the options (CaseOptions.digest); --resume compares both.
+    beyond_design: no design demands the expected statuses, so any answer passes.
     beyond_bound: whether an output is further from the baseline than any correct kernel's; None where none has a bound.
     """
 
@@ -106,13 +107,13 @@ class Record:
         return [f"{name}: {sentence}" for name, sentence in held.items() if sentence]
 
     def as_json(self) -> dict[str, Any]:
-        """The record as JSON can carry it: NaN and Inf become null."""
+        """Return the record as JSON can hold it: NaN and Inf become null, halves of surrogate pairs escapes."""
         return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
 
 
 @dataclass(slots=True)
 class Tally:
-    """Records counted, and the exit code they come to."""
+    """Counts of records, and the exit code that follows from them."""
 
     counts: Counter[str] = field(default_factory=Counter)
     codes: set[int] = field(default_factory=set)
@@ -130,21 +131,23 @@ class Tally:
 
     @property
     def total(self) -> int:
+        """The number of records."""
         return self.counts.total()
 
     @property
     def failures(self) -> int:
+        """The number of failing records."""
         return sum(self.counts[status] for status in FAILING)
 
     @property
     def validated(self) -> bool:
-        """Whether anything was: a run that only skipped proves nothing."""
+        """Whether any case passed or was empty: a run that only skips cases proves nothing."""
         return any(self.counts[status] for status in PASSING)
 
     def exit_code(self, *, strict: bool = False, interrupted: bool = False) -> int:
-        """The highest of what happened.
+        """Return the highest exit code that applies.
 
-        strict: a mistrusted pass fails, a pass beyond its error bound, and an unexpected answer beyond the design.
+        strict: mistrusted cases, unexpected answers beyond the design, and passes beyond their error bound fail.
         """
         codes = {PASSED, *self.codes}
         if strict and (self.counts["mistrusted"] or self.unexpected or self.beyond):
@@ -160,7 +163,7 @@ _NAMES: Final = tuple(each.name for each in fields(Record))
 
 
 def record_schema() -> dict[str, Any]:
-    """JSON Schema of a line of results.jsonl."""
+    """Return the JSON Schema of a line of results.jsonl."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(Record).json_schema()
@@ -170,7 +173,7 @@ class RecordError(ValueError):
     """A value of a record has the wrong type."""
 
 
-# Types by the annotation of a field: an isinstance per value, where a validating library takes as long as all the rest.
+# Types by the annotation of a field. A validating library takes as long as all the rest of reading a record.
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "str": (str,), "str | None": (str, type(None)), "int": (int,), "int | None": (int, type(None)),
     "float | None": (int, float, type(None)), "bool": (bool,), "bool | None": (bool, type(None)), "Status": (str,),
@@ -178,30 +181,47 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "dict[str, Any]": (dict,), "dict[str, Any] | None": (dict, type(None)),
 }  # fmt: skip
 _KINDS: Final = tuple(_TYPES[str(each.type)] for each in fields(Record))
+_right: Final[set[tuple[type, ...]]] = set()  # the types of records that were checked
 
 
 def read_record(line: Mapping[str, Any]) -> Record:
     """Return a line of results.jsonl as a record; keys of a newer version are ignored, RecordError for a wrong type."""
     if (*line,) == _NAMES:  # as this version writes it: by position takes half the time
-        record = Record(*line.values())
+        values = (*line.values(),)
+        record = Record(*values)
     else:
         record = Record(**{name: value for name, value in line.items() if name in _NAMES})
-    values = [getattr(record, name) for name in _NAMES]
-    if not all(map(isinstance, values, _KINDS)):
-        wrong = next(i for i, value in enumerate(values) if not isinstance(value, _KINDS[i]))
-        expected = " or ".join(kind.__name__ for kind in _KINDS[wrong]).replace("NoneType", "null")
-        raise RecordError(f"{_NAMES[wrong]} is {values[wrong]!r:.60}, expected {expected}")
+        values = tuple(getattr(record, name) for name in _NAMES)
+    kinds = (*map(type, values),)
+    if kinds not in _right:  # a lookup for all values takes a third of the time of isinstance for each
+        _check_types(values)
+        _right.add(kinds)
     for name, output in record.outputs.items():
-        criteria = output.get("criteria", []) if isinstance(output, dict) else None
-        if not isinstance(criteria, list) or not all(isinstance(each, dict) for each in criteria):
+        if not isinstance(output, dict) or not _all_dicts(output.get("criteria", [])):
             raise RecordError(f"outputs.{name} is {output!r:.60}, expected an object with a list of criteria")
     return record
+
+
+def _check_types(values: Sequence[Any]) -> None:
+    for name, value, kinds in zip(_NAMES, values, _KINDS, strict=True):
+        if not isinstance(value, kinds):
+            expected = " or ".join(kind.__name__ for kind in kinds).replace("NoneType", "null")
+            raise RecordError(f"{name} is {value!r:.60}, expected {expected}")
+
+
+def _all_dicts(criteria: Any) -> bool:
+    if not isinstance(criteria, list):
+        return False
+    for each in criteria:  # noqa: SIM110 (a generator costs as much as the whole record)
+        if not isinstance(each, dict):
+            return False
+    return True
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, str):  # half a surrogate pair is no text that every reader takes
+    if isinstance(value, str):  # readers of JSON refuse halves of surrogate pairs
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}

@@ -1,4 +1,4 @@
-"""The standard streams: closed, cut off or full, they keep no command from its work."""
+"""The standard streams: a command works all the same where they are closed, cut off or full."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STREAMS: Final = ("stdin", "stdout", "stderr")
 
 
 def open_closed() -> None:
-    """Lead streams that were closed when we were started (`>&-`) nowhere, lest a file of ours gets their number."""
+    """Open streams that are closed at the start (`>&-`) on the null device, so that no file gets their number."""
     for number, name in enumerate(_STREAMS):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -24,15 +24,15 @@ def open_closed() -> None:
 
 
 def speak_utf8() -> None:
-    """Write UTF-8 whatever the locale; bytes of a file's name that aren't go out as they came."""
+    """Write UTF-8 in every locale; bytes of file names that are not UTF-8 are written unchanged."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="surrogateescape")
 
 
 def abandon(stream: Any) -> None:
-    """Let what a stream still holds, and all that is written to it from now on, go nowhere."""
-    with suppress(OSError, ValueError, AttributeError):  # no file of the system
+    """Discard what a stream still holds and all that is written to it from now on."""
+    with suppress(OSError, ValueError, AttributeError):  # not a file of the system
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)

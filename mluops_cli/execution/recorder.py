@@ -1,4 +1,4 @@
-"""The ledger of a run: which cases are to be run, and the one place where their records are made and told."""
+"""The recorder of a run: it selects the cases that have no record yet, makes all records, and sends the events."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RunSettings:
 
 
 class Recorder:
-    """Counts and tells; every selected case gets exactly one record here, whoever ran it."""
+    """Makes exactly one record for every selected case, counts it, and sends it to the listeners."""
 
     def __init__(self, settings: RunSettings, listeners: Sequence[Listener]) -> None:
         self.settings = settings
@@ -53,7 +53,7 @@ class Recorder:
         self.start = time.monotonic()
 
     def emit(self, event: Event) -> None:
-        """Tell the listeners; that the implementation is loaded goes before the first news of a case, and the end."""
+        """Send an event to the listeners; Loaded is sent before the first event of a case and before the end."""
         if not self.loaded and isinstance(event, CaseStarted | CaseFinished | RunFinished):
             self.loaded = True
             self.emit(Loaded())
@@ -61,9 +61,10 @@ class Recorder:
             listener(event)
 
     def open(self, cases: Sequence[PlannedCase], jobs: int) -> list[PlannedCase]:
-        """Begin the run; the readable cases that have no record yet, with more than one job the largest first.
+        """Start the run; return the readable cases that have no record yet, the largest first if jobs is above 1.
 
-        Those that can't be read get theirs at the end: an implementation that can't be loaded leaves no record at all.
+        Cases that can't be read get their records at the end, so that no record is made if the implementation can't be
+        loaded.
         """
         settings = self.settings
         done = settings.earlier.kept
@@ -74,31 +75,31 @@ class Recorder:
         self.unreadable = [case for case in todo if case.problem is not None]
         todo = [case for case in todo if case.problem is None]
         jobs = min(jobs, max(1, len(todo)))
-        if jobs > 1:  # so that no worker is left alone with a large one at the end
+        if jobs > 1:  # so that no large case is left for one worker at the end
             todo.sort(key=lambda case: -case.size)
         self.emit(RunStarted(settings.options, self.selected, jobs, settings.out, len(done), settings.earlier.again))
         return todo
 
     @property
     def enough(self) -> bool:
-        """Whether so many cases have failed that no other is to be begun."""
+        """Whether so many cases have failed that no other is started."""
         limit = self.settings.max_failures
         return limit is not None and self.tally.failures >= limit
 
     def add(self, case: PlannedCase, result: dict[str, Any], printed: str = "", seconds: float | None = None) -> None:
-        """The record of a case from what came of it."""
+        """Make the record of a case from the keys of its result, what it printed and the seconds that it took."""
         result.pop("retire", None)
         printed += result.pop("traceback", "")
         record = Record(case.id, case.op, case.suite, case.file, self.settings.options.impl, **result)
         record.printed = printed
-        record.platform = platform_name()  # here, not in enter: of a fleet's case this runs on the worker's machine
+        record.platform = platform_name()  # not in enter: on a Dask cluster this runs on the worker's machine
         record.seconds = seconds if seconds is None else round(seconds, 6)
         if record.status == "error" and record.blame is None:
             record.blame = "implementation"
         self.enter(case, record)
 
     def enter(self, case: PlannedCase, record: Record) -> None:
-        """A record that is complete but for what only this side knows."""
+        """Complete a record with what only this process knows, count it and send it."""
         record.file = case.file
         record.case_hash = record.case_hash or hash_case(case.files, case.manifest_meta)
         record.options_hash = self.settings.options.digest

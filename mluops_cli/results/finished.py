@@ -1,4 +1,4 @@
-"""A finished run, read back from its folder: what every report, gate and comparison works on."""
+"""A finished run, read from its folder: the input of every report, gate and comparison."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Judged(NamedTuple):
 
     @property
     def badness(self) -> float:
-        """value / threshold, infinite where it fails; what the worst is chosen by."""
+        """value / threshold, infinite where the criterion fails: the largest one is the worst."""
         if not self.criterion.get("passed", True):
             return float("inf")
         value, threshold = self.criterion.get("value"), self.criterion.get("threshold")
@@ -44,7 +44,7 @@ class Judged(NamedTuple):
 
 
 def judged(record: Record) -> Iterator[Judged]:
-    """The criteria that were judged, of all outputs."""
+    """Return the judged criteria of all outputs."""
     for name, output in record.outputs.items():
         for criterion in output.get("criteria", ()):
             if criterion.get("judged", True):
@@ -52,14 +52,14 @@ def judged(record: Record) -> Iterator[Judged]:
 
 
 def worst(record: Record) -> Judged | None:
-    """The criterion that is nearest to its threshold, or furthest beyond it; None where none was judged."""
+    """Return the criterion that fails or is nearest to its threshold; None where none was judged."""
     found = [*judged(record)]
     return found[0] if len(found) == 1 else max(found, key=lambda each: each.badness, default=None)
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """The records of a run in the order they were made, and its summary (empty where the run was cut off)."""
+    """The records of a run in the order in which they were made, and its summary (empty if the run was cut off)."""
 
     out: Path
     records: list[Record]
@@ -88,7 +88,7 @@ class FinishedRun:
 
     @cached_property
     def matrix(self) -> dict[tuple[str, str], Counter[str]]:
-        """(operator, suite) -> how many cases ended in each status."""
+        """(operator, suite) -> number of cases by status."""
         found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for (op, suite, status), number in Counter((r.op, r.suite, r.status) for r in self.records).items():
             found[op, suite][status] = number
@@ -96,7 +96,7 @@ class FinishedRun:
 
     @cached_property
     def worst(self) -> list[Judged | None]:
-        """The worst criterion of each record, in their order: more than one report tells it."""
+        """The worst criterion of each record, in the order of the records."""
         return [worst(record) for record in self.records]
 
     @cached_property
@@ -113,23 +113,23 @@ class FinishedRun:
 
     @property
     def not_run(self) -> int:
-        """Selected cases without a record, as far as the summary tells."""
+        """The number of selected cases without a record, by the summary."""
         return int(self.summary.get("not_run") or 0)
 
     @property
     def complete(self) -> bool:
-        """Whether the run came to its end: its summary is there, nothing was left out."""
+        """Whether the run came to its end: there is a summary, and every selected case has a record."""
         return bool(self.summary) and not self.not_run and not self.summary.get("interrupted")
 
     @property
     def exit_code(self) -> int:
-        """What the run exits with."""
+        """The exit code of the run."""
         strict, interrupted = bool(self.summary.get("strict")), bool(self.summary.get("interrupted"))
         return self.tally.exit_code(strict=strict, interrupted=interrupted)
 
     @property
     def verdict(self) -> str:
-        """pass, fail, or incomplete: nothing failed, but the run did not come to its end."""
+        """`pass`, `fail`, or `incomplete`: nothing failed, but the run did not come to its end."""
         if self.tally.exit_code(strict=bool(self.summary.get("strict"))):
             return "fail"
         return "pass" if self.complete else "incomplete"
@@ -137,9 +137,9 @@ class FinishedRun:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """No search for garbage cycles meanwhile: records and reports are millions of objects and hold none.
+    """Switch the search for reference cycles off: records and reports are millions of objects without cycles.
 
-    Nor right after: what is left then is old at once, as it would be after two searches of all of it.
+    Afterwards these objects count as old, so that the next search doesn't visit all of them.
     """
     was_enabled = gc.isenabled()
     gc.disable()

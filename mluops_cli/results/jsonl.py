@@ -1,4 +1,4 @@
-"""OUT/results.jsonl, a line per case as each finishes, and OUT/summary.json at the end."""
+"""OUT/results.jsonl, to which a line is added as each case finishes, and OUT/summary.json, written at the end."""
 
 from __future__ import annotations
 
@@ -167,8 +167,8 @@ def _record(line: bytes, path: Path, number: int) -> Record:
 
 
 def _parse(line: bytes) -> Any:
-    """One line of JSON: pydantic's reader takes half the time and shares keys, json's takes all that JSON allows."""
-    from pydantic_core import from_json  # here, for who only writes
+    """Parse one line of JSON. pydantic's reader takes half the time and shares keys; json accepts everything else."""
+    from pydantic_core import from_json  # here: a run only writes
 
     try:
         return from_json(line, allow_inf_nan=False)
@@ -177,7 +177,7 @@ def _parse(line: bytes) -> Any:
 
 
 def refuse_foreign(out: Path) -> None:
-    """InputError where a file of a name we write is not one of ours."""
+    """Raise InputError where results.jsonl or summary.json is not a file of mluops."""
     first_line = next((line for line in _lines(out / RESULTS) if line.endswith(b"\n")), None)
     summary = (out / SUMMARY).read_bytes() if (out / SUMMARY).exists() else None
     for name, text, key in ((RESULTS, first_line, "case"), (SUMMARY, summary, "exit_code")):

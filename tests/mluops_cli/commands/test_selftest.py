@@ -49,7 +49,9 @@ def test_the_small_suites_of_every_operator(cli: Cli) -> None:
     assert rows["all"][2] == 0
     assert rows["all"][0] > 5000
     assert all(rows[fault][1] > 30 for fault in FAULTS), rows
-    assert rows["wrong status"][:2] == [sum(": " in line and "caught" in line for line in ran.out.splitlines())] * 2
+    cases = re.findall(r"^\S+: \d+ of (\d+) caught", ran.out, re.MULTILINE)
+    # Nothing is planted where no design demands a status: every answer passes.
+    assert rows["wrong status"][:2] == [len(cases) - cases.count("0")] * 2
     assert "MISSED" not in ran.out
     assert "FALSE ALARM" not in ran.out
 
