@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import rich_click as click
 
 from mluops_cli.commands.options import ByteSize, generation_option
+
+if TYPE_CHECKING:
+    from schemas.casefiles.reading import CaseFile
 
 _OTHER: Final = {".pb": ".prototxt", ".prototxt": ".pb"}
 
@@ -28,7 +30,7 @@ _OTHER: Final = {".pb": ".prototxt", ".prototxt": ".pb"}
     "--inline-limit",
     type=ByteSize(),
     metavar="SIZE",
-    help="Values of more bytes go to side files, those of fewer come into the case file; without it they stay.",
+    help="Values of more bytes go to external data, those of fewer come into the case file; without it they stay.",
 )
 @generation_option
 def command(
@@ -36,33 +38,27 @@ def command(
 ) -> int:
     """Convert a case file, .pb or .prototxt, or all those below a folder, to DST: a file, or a folder.
 
-    Bits, fields and their values stay as they are; nothing is drawn. What doesn't go over is a warning on stderr.
+    Bits, fields and their values stay as they are; nothing is drawn. What can't be converted is a warning on stderr.
+    No file that is to be converted is written over.
     """
     from schemas.casefiles.converting import convert_case
     from schemas.casefiles.reading import read_case
     from schemas.errors import InputError, MluopsError
     from schemas.suggest import counted
 
-    def warn(message: str) -> None:
-        click.echo(f"warning: {message}", err=True)
-
     if not source.exists():
         raise InputError(f"no such file or folder: {source}")
     tree = source.is_dir()
+    pairs = _tree(source, target, format_) if tree else [(source, _file(source, target, format_))]
+    inputs = {os.path.realpath(path) for path, _ in pairs}
     written = failed = 0
-    for path, to in _tree(source, target, format_) if tree else [(source, _file(source, target, format_))]:
+    for path, to in pairs:
         try:
+            if os.path.realpath(to) in inputs:
+                raise InputError(f"{path}: not converted, {to} is a file to be converted itself: choose another DST")
             with read_case(path, enum_numbering) as case:
-                if case.numbering.word == "old":
-                    raise InputError(f"{path}: {case.numbering.text}")
-                if case.numbering.text:
-                    warn(f"{path}: {case.numbering.text}")
-                for record in (*case.inputs, *case.outputs):
-                    count = record.value_count() if record.bulk is not None else None
-                    if count is not None and count != record.span:
-                        found = counted(count, "value")
-                        warn(f"{record.place}: {found}, expected {record.span} for shape {list(record.shape)}")
-                convert_case(case, to, plain=plain, inline_limit=inline_limit, warn=warn)
+                _warn_of(case)
+                convert_case(case, to, plain=plain, inline_limit=inline_limit, warn=_warn)
             written += 1
         except MluopsError as error:
             if not tree:
@@ -70,12 +66,32 @@ def command(
             click.echo(str(error), err=True)
             failed = max(failed, error.exit_code)
     if tree:
-        click.echo(f"{written} case files in {target}")
+        click.echo(f"{counted(written, 'case file')} in {target}")
     return failed
 
 
+def _warn(message: str) -> None:
+    click.echo(f"warning: {message}", err=True)
+
+
+def _warn_of(case: CaseFile) -> None:
+    """Warn of an uncertain enum numbering and of wrong numbers of values; InputError for the older numbering."""
+    from schemas.casefiles.enum_numbering import OLD
+    from schemas.errors import InputError
+    from schemas.suggest import counted
+
+    if case.numbering.word == OLD:
+        raise InputError(f"{case.path}: {case.numbering.text}")
+    if case.numbering.text:
+        _warn(f"{case.path}: {case.numbering.text}")
+    for record in (*case.inputs, *case.outputs):
+        count = record.value_count() if record.bulk is not None else None
+        if count is not None and count != record.span:
+            _warn(f"{record.place}: {counted(count, 'value')}, expected {record.span} for shape {list(record.shape)}")
+
+
 def _file(source: Path, target: Path, format_: str | None) -> Path:
-    """The file that one file is written to; InputError where it can't be told."""
+    """The file that one file is written to; InputError where DST doesn't say."""
     from schemas.errors import InputError
     from schemas.suggest import did_you_mean
 
@@ -88,25 +104,20 @@ def _file(source: Path, target: Path, format_: str | None) -> Path:
     return target
 
 
-def _tree(source: Path, target: Path, format_: str | None) -> Iterator[tuple[Path, Path]]:
-    """Each case file below a folder and where it goes; of a .pb and a .prototxt that would meet the .pb goes."""
+def _tree(source: Path, target: Path, format_: str | None) -> list[tuple[Path, Path]]:
+    """Each case file below a folder and its target; where a .pb and a .prototxt have one target, the .pb is taken."""
+    from mluops_cli.core.discovery import find_case_files
     from schemas.errors import InputError
 
     if target.is_file():
         raise InputError(f"{target} is a file, a folder of case files needs a folder")
-    out = os.path.realpath(target)
-    found: list[Path] = []
-    for where, folders, files in os.walk(source):
-        folders[:] = sorted(each for each in folders if os.path.realpath(Path(where, each)) != out)
-        found += (Path(where, name) for name in sorted(files) if name.endswith(tuple(_OTHER)))
-    if not found:
+    pairs: dict[Path, Path] = {}  # target -> source
+    for path, name in find_case_files([source], skipped=[target], both_forms=True):
+        to = target / f"{name}.{format_}" if format_ else target / f"{name}{_OTHER[path.suffix]}"
+        if to in pairs:
+            _warn(f"{path}: left out, {to} is written from the .pb of that name")
+        else:
+            pairs[to] = path
+    if not pairs:
         raise InputError(f"no case files (.pb or .prototxt) in {source}")
-    taken: set[Path] = set()
-    for path in found:
-        suffix = f".{format_}" if format_ else _OTHER[path.suffix]
-        to = target / path.relative_to(source).with_suffix(suffix)
-        if to in taken:
-            click.echo(f"warning: {path}: left out, {to} is written from the .pb of that name", err=True)
-            continue
-        taken.add(to)
-        yield path, to
+    return [(path, to) for to, path in pairs.items()]

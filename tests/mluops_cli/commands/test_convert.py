@@ -124,3 +124,56 @@ def test_an_old_file_is_converted_only_when_told_so(cli: Cli, tmp_path: Path) ->
     assert record.array().view(np.int64).tolist() == [1, 2]
     assert cli("convert", "--generation", "old", tmp_path / "old.pb", tmp_path / "new.pb").code == 0
     assert message(tmp_path / "new.pb") == message(tmp_path / "a.prototxt")
+
+
+def test_a3_nothing_is_written_over_an_input(cli: Cli, tree: Path, tmp_path: Path) -> None:
+    """A folder onto itself that holds one name in both forms, with different values."""
+    assert cli("convert", tree / "a.v1.prototxt", tree / "a.v1.pb").code == 0
+    (tree / "a.v1.prototxt").write_text(TEXT.replace("2, 3", "7, 8"))
+    before = {path: path.read_bytes() for path in tree.rglob("*.p*")}
+    ran = cli("convert", tree, tree)
+    assert ran.code == 2
+    assert ran.err.count("is a file to be converted itself: choose another DST") == 2
+    assert ran.out == f"1 case file in {tree}\n"
+    assert {path: path.read_bytes() for path in before} == before
+    assert (tree / "deep er" / "b c.pb").is_file()
+    for target in (tree / "a.v1.pb", tree / "deep er" / ".." / "a.v1.pb"):
+        assert cli("convert", tree / "a.v1.pb", target, "--inline-limit", "0").code == 2
+    (tmp_path / "link").symlink_to(tree)
+    assert cli("convert", tree, tmp_path / "link", "--to", "pb").code == 2
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a2_two_folders_into_one(cli: Cli, tmp_path: Path) -> None:
+    for name, value in (("a", 1), ("b", 2)):
+        (tmp_path / name).mkdir()
+        np.full(3, value, np.float32).tofile(tmp_path / name / "data.bin")
+        text = TEXT.replace("value_f: [1, 2, 3]", 'path: "data.bin"')
+        (tmp_path / name / f"{name}.prototxt").write_text(text)
+    first, second = (cli("convert", tmp_path / name, tmp_path / "out") for name in "ab")
+    assert (first.code, first.err, second.code) == (0, "", 0)
+    assert "holds other data: external data are copied to b.in0." in second.err
+    for name, value in (("a", 1), ("b", 2)):
+        with read_case(tmp_path / "out" / f"{name}.pb") as case:
+            assert case.inputs[0].array().tolist() == [value] * 3
+
+
+def test_f9_a_target_that_can_not_be_written_ends_that_file_alone(cli: Cli, tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "deep er").write_text("in the way")
+    ran = cli("convert", tree, tmp_path / "out")
+    assert ran.code == 3
+    assert "b c.pb: can't write: " in ran.err
+    assert ran.out.startswith("1 case file in")
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.is_file()] == ["a.v1.pb", "deep er"]
+
+
+def test_f14_long_names(cli: Cli, tmp_path: Path) -> None:
+    for length in (240, 250):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        (tmp_path / "in" / f"{'x' * (length - 9)}.prototxt").write_text(TEXT)
+    ran = cli("convert", tmp_path / "in", tmp_path / "out", "--inline-limit", "0")
+    assert (ran.code, ran.err) == (0, "")
+    for path in (tmp_path / "out").glob("*.pb"):
+        with read_case(path) as case:
+            assert case.inputs[0].array().tolist() == [1, 2, 3]
