@@ -9,6 +9,7 @@ import rich_click as click
 
 from mluops_cli.commands.options import generation_option, plugin_option
 from mluops_cli.commands.terminal_tables import table_lines
+from mluops_cli.core.escaping import one_line
 from mluops_cli.core.statuses import FAILED, NOTHING_SELECTED
 
 
@@ -39,7 +40,8 @@ def command(paths: tuple[Path, ...], as_json: bool, quiet: bool, enum_numbering:
         click.echo(json.dumps(record, indent=1, allow_nan=False))
     else:
         rows = [("severity", "rule", "place", "finding", "what to do")]
-        rows += [(each.severity, each.rule, each.place, each.message, each.fix) for each in shown]
+        cells = ((each.severity, each.rule, each.place, each.message, each.fix) for each in shown)
+        rows += [tuple(map(one_line, row)) for row in cells]  # type: ignore[misc]  # as many cells as the head has
         for line in table_lines(rows) if shown else ():
             click.echo(line)
         words = ", ".join(f"{number} {word}{'s' if number != 1 else ''}" for word, number in total.items())

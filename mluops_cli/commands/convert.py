@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import rich_click as click
 
 from mluops_cli.commands.options import ByteSize, generation_option
+from mluops_cli.core.escaping import one_line
 
 if TYPE_CHECKING:
     from schemas.casefiles.reading import CaseFile
@@ -63,7 +64,7 @@ def command(
         except MluopsError as error:
             if not tree:
                 raise
-            click.echo(str(error), err=True)
+            click.echo(one_line(str(error)), err=True)
             failed = max(failed, error.exit_code)
     if tree:
         click.echo(f"{counted(written, 'case file')} in {target}")
@@ -71,7 +72,7 @@ def command(
 
 
 def _warn(message: str) -> None:
-    click.echo(f"warning: {message}", err=True)
+    click.echo(f"warning: {one_line(message)}", err=True)
 
 
 def _warn_of(case: CaseFile) -> None:

@@ -12,6 +12,7 @@ import rich_click as click
 
 from mluops_cli.commands.options import ByteSize, generation_option, plugin_option
 from mluops_cli.commands.terminal_tables import table_lines
+from mluops_cli.core.escaping import one_line
 
 _HASH: Final = 12  # digits of a hash in the table
 
@@ -19,7 +20,7 @@ _HASH: Final = 12  # digits of a hash in the table
 @click.command(epilog="Example: mluops show cases/psamask_forward/demo/square_collect.pb --values 'x[0, :2]'")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
-@click.option("--stats", is_flag=True, help="Figures of the values of all tensors, however large; constant memory.")
+@click.option("--stats", is_flag=True, help="Statistics of the values of all tensors, however large; constant memory.")
 @click.option(
     "--limit", default="1GiB", show_default=True, type=ByteSize(), help="Don't look into values of tensors above this."
 )
@@ -48,28 +49,29 @@ def command(
         tensors = named_tensors(case)
         values = {text: sliced(text, tensors).copy() for text in wanted}
     for warning in shown["warnings"]:
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(f"warning: {one_line(warning)}", err=True)
     if as_json:
         shown["values"] = {text: plain_values(each) for text, each in values.items()}
         click.echo(json.dumps(_without_nan(shown), indent=1, allow_nan=False))
         return
     for line in _lines(shown):
-        click.echo(line)
+        click.echo(one_line(line))
     for text, each in values.items():
-        click.echo(f"\n{text}  {each.dtype} {list(each.shape)}")
+        click.echo(f"\n{one_line(text)}  {each.dtype} {list(each.shape)}")
         click.echo("\n".join(value_lines(each)))
 
 
 def _lines(shown: dict[str, Any]) -> Iterator[str]:
     yield f"{shown['op']}  {shown['file']}  (baseline: {shown['baseline']})"
     heads = ("", "name", "id", "dtype", "layout", "shape", "min", "max", "mean", "zeros", "nan", "inf", "data", "hash")
-    rows = [heads]
+    rows: list[tuple[str, ...]] = [heads]
     for tensor in shown["tensors"]:
         metrics = [f"{tensor[key]:.6g}" if key in tensor else "" for key in ("min", "max", "mean")]
         counts = [str(tensor.get(key, "")) for key in ("zeros", "nan", "inf")]
         shape = f"{tensor['shape']}" + (f" strides {tensor['strides']}" if tensor["strides"] else "")
         words = (tensor["role"], tensor["name"] or "", tensor["id"], tensor["dtype"], tensor["layout"], shape)
-        rows.append((*words, *metrics, *counts, tensor["data"], tensor.get("hash", "")[:_HASH]))
+        cells = (*words, *metrics, *counts, tensor["data"], tensor.get("hash", "")[:_HASH])
+        rows.append(tuple(map(one_line, cells)))
     yield from table_lines(rows, right=frozenset(range(6, 12)))
     for key, value in shown["params"].items():
         yield f"param {key} = {_short(value)}"

@@ -1,4 +1,4 @@
-"""A case file as a plain dict: tensors, parameters, criteria, metadata, and what a reader should be warned of."""
+"""A case file as a plain dict: tensors, parameters, criteria, metadata, and warnings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from schemas.suggest import counted
 
 
 def describe(case: CaseFile, limit: float) -> dict[str, Any]:
-    """Everything that `mluops show` tells; figures of the values of tensors up to limit bytes."""
+    """Return everything that `mluops show` shows; statistics of the values of tensors up to limit bytes."""
     warnings = [f"{case.path}: {case.numbering.text}"] if case.numbering.text else []
     params, meta = case.params_message(), case.meta
     try:
-        criteria = [[_criterion(each) for each in output] for output in criteria_of(case)]
+        given = criteria_of(case, lambda place, text: warnings.append(f"{place}: {text}"))
+        criteria = [[_criterion(each) for each in output] for output in given]
     except InputError as error:
         warnings.append(str(error))
         criteria = [[] for _ in case.outputs]
@@ -46,7 +47,7 @@ def describe(case: CaseFile, limit: float) -> dict[str, Any]:
 
 
 def baseline_origin(case: CaseFile) -> str:
-    """Where the baseline of a run comes from, in words.
+    """Return where the baseline of a run comes from, in words.
 
     The interface's device says only whether the file carries the baseline (GPU) or a run computes it (CPU).
     """
@@ -68,7 +69,7 @@ def baseline_origin(case: CaseFile) -> str:
 
 
 def contract_names(case: CaseFile) -> list[str | None]:
-    """The tensors' names in the operator's contract, by position; None where there is none."""
+    """Return the tensors' names in the operator's contract, by position; None where there is none."""
     operator = operators().get(case.op)
     if operator is not None:
         contract = operator.contract
@@ -78,13 +79,13 @@ def contract_names(case: CaseFile) -> list[str | None]:
 
 
 def _distinct(records: Sequence[TensorRecord]) -> list[str]:
-    """The tensors' ids; where two are equal, their places."""
+    """Return the tensors' ids; where two are equal, their positions."""
     ids = [record.id for record in records]
     return [each.id if ids.count(each.id) == 1 else str(each.place.key) for each in records]
 
 
 def named_tensors(case: CaseFile) -> dict[str, TensorRecord]:
-    """The tensors by id, by their name in the contract, and as input0, output0 ...; the first of equals counts."""
+    """Return the tensors by id, by contract name, and as input0, output0 ...; the first of equal names counts."""
     found: dict[str, TensorRecord] = {}
     records = (*case.inputs, *case.outputs)
     for record, name in zip(records, contract_names(case), strict=True):
@@ -99,8 +100,8 @@ def named_tensors(case: CaseFile) -> dict[str, TensorRecord]:
 
 
 def _criterion(criterion: Any) -> tuple[Any, ...]:
-    told = (criterion.name, criterion.threshold, criterion.source)
-    return told if criterion.imaginary is None else (*told, criterion.imaginary)
+    shown = (criterion.name, criterion.threshold, criterion.source)
+    return shown if criterion.imaginary is None else (*shown, criterion.imaginary)
 
 
 def _plain(value: Any) -> Any:
@@ -127,6 +128,8 @@ def _tensor(record: TensorRecord, limit: float, warnings: list[str]) -> dict[str
             warnings.append(
                 f"{record.place}: {counted(count, 'value')}, expected {record.span} for {what} {shown['shape']}"
             )
+            if record.source == "path":
+                return shown  # the file may be of any size
         if record.span * record.dtype.width <= limit:
             shown |= statistics_of(record)
     except MluopsError as error:
@@ -140,10 +143,10 @@ def _source(record: TensorRecord) -> str:
     if not record.elements:
         return "no elements"
     if record.source == "path":
-        told = f"path {record.header.path}"
+        source = f"path {record.header.path}"
     elif record.source == "random_data":
-        told = f"random_data {' '.join(print_text(record.random).split())}"
+        source = f"random_data {' '.join(print_text(record.random).split())}"
     else:
-        told = record.source or "none"
+        source = record.source or "none"
     others = ", ".join(record.sources[1:])
-    return f"{told} (wins over {others})" if others else told
+    return f"{source} (wins over {others})" if others else source

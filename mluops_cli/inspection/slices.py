@@ -17,8 +17,11 @@ _ITEM: Final = re.compile(r"\s*(?:(\.\.\.)|(-?\d+)|(-?\d*)\s*:\s*(-?\d*)\s*(?::\
 
 
 def sliced(text: str, tensors: Mapping[str, TensorRecord]) -> np.ndarray[Any, Any]:
-    """The values that `name`, `name[3]`, `name[0, ..., 2:5]` mean; those of a tensor whose values and shape disagree
-    are flat. InputError where there are no such values, or too many to show."""
+    """Return the values that `name`, `name[3]`, `name[0, ..., 2:5]` mean.
+
+    The values of a tensor whose values and shape disagree are flat. InputError where there are no such values, or too
+    many to show.
+    """
     name, items = _parsed(text, tensors)
     record = tensors[name]
     if not record.has_values:
@@ -38,13 +41,13 @@ def sliced(text: str, tensors: Mapping[str, TensorRecord]) -> np.ndarray[Any, An
 
 
 def value_lines(values: np.ndarray[Any, Any]) -> list[str]:
-    """The values as NumPy prints them, all of them, with the digits that tell them apart."""
-    shown = values.astype(np.float32) if values.dtype.kind == "V" else values  # bfloat16 and its like
+    """Return all values as NumPy prints them, with the digits that tell them apart."""
+    shown = values.astype(np.float32) if values.dtype.kind == "V" else values  # bfloat16 and float8
     return np.array2string(shown, separator=", ", threshold=MOST + 1, max_line_width=120).splitlines()
 
 
 def plain_values(values: np.ndarray[Any, Any]) -> Any:
-    """The values as JSON can carry them: complex numbers become pairs."""
+    """Return the values as JSON data: complex numbers become pairs."""
     if values.dtype.kind == "c":
         return values.view(values.real.dtype).reshape((*values.shape, 2)).tolist() if values.ndim else _pair(values)
     return values.astype(np.float64).tolist() if values.dtype.kind == "V" else values.tolist()

@@ -1,4 +1,4 @@
-"""Figures of a tensor's stored values, block by block: a gigabyte takes no more memory than a kilobyte."""
+"""Statistics of a tensor's stored values, block by block: a gigabyte takes no more memory than a kilobyte."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ import xxhash
 
 from schemas.casefiles.tensors import TensorRecord
 
-_BLOCK: Final = 1 << 18  # elements looked at at once
+_BLOCK: Final = 1 << 18  # elements per step
 
 Metrics = dict[str, Any]
 
 
 def statistics_of(record: TensorRecord) -> Metrics:
-    """min, max and mean of the finite values; how many are zero, nan, inf; hash, the xxh3_128 of the bytes.
+    """Return min, max and mean of the finite values, the numbers of zeros, nan and inf, and the xxh3_128 of the bytes.
 
-    Of a complex tensor real and imaginary parts count, of int31 the halves. InputError where the values can't be read.
+    Real and imaginary parts of a complex tensor are values of their own, as are the halves of int31.
+    InputError where the values can't be read.
     """
-    seen = _Seen()
+    found = _Statistics()
     for values in record.blocks():
         for at in range(0, values.size, _BLOCK):
-            seen.add(values[at : at + _BLOCK])
-    return seen.metrics()
+            found.add(values[at : at + _BLOCK])
+    return found.metrics()
 
 
-class _Seen:
-    """What the blocks so far came to."""
+class _Statistics:
+    """The statistics of the blocks so far."""
 
     def __init__(self) -> None:
         self.low, self.high, self.total = math.inf, -math.inf, 0.0
@@ -36,7 +37,7 @@ class _Seen:
         self.hash = xxhash.xxh3_128()
 
     def add(self, values: np.ndarray[Any, Any]) -> None:
-        """Look at one block."""
+        """Add one block."""
         self.hash.update(np.ascontiguousarray(values).view(np.uint8).data)
         block = values.view(values.real.dtype) if values.dtype.kind == "c" else values
         self.size += block.size
@@ -55,7 +56,7 @@ class _Seen:
                 self.total += float(block.sum(dtype=np.float64))
 
     def metrics(self) -> Metrics:
-        """The figures of everything that was looked at."""
+        """Return the statistics of all blocks."""
         low, high = (self.low, self.high) if self.finite else (math.nan, math.nan)
         return {
             "min": low,

@@ -263,3 +263,44 @@ def test_d14_the_origin_of_the_baseline_is_told_truly(cli: Cli, tmp_path: Path) 
     assert origin(foreign) == "stored in the file, not computed by mluops"
     foreign.write_text(CASE.replace('"psamask_forward"', '"stranger"'))
     assert origin(foreign) == "missing, and there is no reference kernel"
+
+
+def test_f14_names_with_newlines_and_escapes_stay_in_one_line(cli: Cli, file: Path) -> None:
+    file.write_text(CASE.replace('"in"', r'"in\n\033[31m\342\200\256"').replace("[0, 2, nan, -4, inf, 6]", "[1, 2]"))
+    ran = cli("show", file)
+    assert r"in\n\x1b[31m\u202e" in ran.out
+    assert r"in\n\x1b[31m\u202e" in ran.err
+    assert len(ran.err.splitlines()) == 1
+    ran = cli("check", file)
+    assert r"in\n\x1b[31m\u202e" in ran.out
+    assert all(line.isprintable() for line in ran.out.splitlines())
+    ran = cli("convert", file, file.with_name("a.pb"))
+    assert (len(ran.err.splitlines()), ran.err.strip().isprintable()) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["x.bin", "x.bin.zst"])
+def test_f8_external_data_of_the_wrong_size_are_not_read(cli: Cli, tmp_path: Path, name: str) -> None:
+    """1 TiB that takes no space would be read for hours."""
+    node = proto.Node(op_name="abs")
+    node.input.add(id="x", shape={"dims": [36]}, layout=5, dtype=2, path="x.bin")
+    (tmp_path / "case.pb").write_bytes(node.SerializeToString())
+    with (tmp_path / name).open("wb") as file:
+        if name.endswith(".zst"):
+            zstandard = pytest.importorskip("zstandard")
+            file.write(zstandard.ZstdCompressor().compress(bytes(1 << 28)))
+        else:
+            file.truncate(1 << 40)
+    ran = cli("show", tmp_path / "case.pb", "--stats")
+    assert ran.code == 0
+    assert "values, expected 36" in ran.err
+    ran = cli("check", tmp_path / "case.pb")
+    assert "values, expected 36" in ran.out
+
+
+def test_d24_a_criterion_that_is_named_twice_is_reported(cli: Cli, file: Path) -> None:
+    file.write_text(
+        CASE.replace("error_func: DIFF3 error_threshold: 0.5", "error_func: [DIFF3, DIFF3] error_threshold: [0.5, 0.1]")
+    )
+    ran = cli("show", file)
+    assert "criterion out: diff3 <= 0.1 (test_param)" in ran.out
+    assert "diff3 is named twice, with 0.5 and 0.1: the stricter 0.1 counts" in ran.err
