@@ -39,9 +39,9 @@ def command(paths: tuple[Path, ...], as_json: bool, quiet: bool, enum_numbering:
         record = {"files": len(files), **total, "findings": [each.as_record() for each in shown]}
         click.echo(json.dumps(record, indent=1, allow_nan=False))
     else:
-        rows = [("severity", "rule", "place", "finding", "what to do")]
+        rows: list[tuple[str, ...]] = [("severity", "rule", "place", "finding", "what to do")]
         cells = ((each.severity, each.rule, each.place, each.message, each.fix) for each in shown)
-        rows += [tuple(map(one_line, row)) for row in cells]  # type: ignore[misc]  # as many cells as the head has
+        rows += [tuple(map(one_line, row)) for row in cells]
         for line in table_lines(rows) if shown else ():
             click.echo(line)
         words = ", ".join(f"{number} {word}{'s' if number != 1 else ''}" for word, number in total.items())

@@ -74,14 +74,14 @@ Theoretical work of one call. Operations: {{ operations }}. Bytes: {{ bytes }}.
 
 | suite | cases | of them valid |
 | --- | ---: | ---: |
-{% for suite, (all, valid) in suites.items() -%}
+{% for suite, (all, valid) in suites | dictsort -%}
 | {{ suite }} | {{ all }} | {{ valid }} |
 {% endfor -%}
 """
 
 
 def operator_page(operator: Operator) -> str:
-    """One operator's page, Markdown."""
+    """Return one operator's page, Markdown."""
     contract = operator.contract
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     environment.filters |= {
@@ -104,7 +104,7 @@ def operator_page(operator: Operator) -> str:
 
 
 def _suites(op: str) -> dict[str, tuple[int, int]]:
-    """Number of cases, and of those expected to succeed, per suite."""
+    """Return the number of cases, and of those expected to succeed, per suite."""
     counts: dict[str, tuple[int, int]] = {}
     for path in spec_files(op):
         for case in expand(load_spec(path)):
@@ -114,20 +114,20 @@ def _suites(op: str) -> dict[str, tuple[int, int]]:
 
 
 def _notes(contract: Contract) -> str:
-    """Which sizes a spec may give, and which of them follow from nothing else."""
-    told = {name for tensor in contract.inputs for expression in tensor.dims for name in expression.names}
-    untold = [name for name in contract.sizes if name not in told]
+    """Return which sizes a spec may give, and which of them no input's shape gives."""
+    given = {name for tensor in contract.inputs for expression in tensor.dims for name in expression.names}
+    free = [name for name in contract.sizes if name not in given]
     notes = [
         ("Sizes (`sizes` in a spec)", contract.sizes),
-        ("No input tells", [name for name in untold if name not in contract.data_sizes]),
-        ("Only the data tell", [name for name in untold if name in contract.data_sizes]),
+        ("Not given by any input:", [name for name in free if name not in contract.data_sizes]),
+        ("Given by the values of the inputs:", [name for name in free if name in contract.data_sizes]),
     ]
     found = [f"{text} {', '.join(f'`{name}`' for name in names)}." for text, names in notes if names]
     return " ".join(found if contract.nan_inf else [*found, "Inputs hold no NaN and Inf."])
 
 
 def _work(operator: Operator, method: str, common: str) -> str:
-    """How theoretical work is counted: the contract's way, or the sentence of the operator's own method."""
+    """Return how theoretical work is counted: the contract's expression, or the operator's own docstring."""
     own: Any = getattr(type(operator), method)
     return common if own is getattr(Operator, method) else (inspect.getdoc(own) or "").rstrip(".")
 
