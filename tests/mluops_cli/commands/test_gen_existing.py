@@ -253,6 +253,21 @@ def test_f1_metadata_leads_nowhere(cli: Cli, tmp_path: Path, suite: str, name: s
     assert cli("check", folder / "bad.pb").code == 1
 
 
+def test_f1_a_name_of_a_file_in_folders_can_be_read_again(cli: Cli, tmp_path: Path) -> None:
+    nested = tmp_path / "in/below/deeper"
+    nested.mkdir(parents=True)
+    (nested / "case.prototxt").write_text(FORWARD)
+    assert cli("gen", "--from", tmp_path / "in", "--out", tmp_path / "out", "-j", 1).code == 0
+    made = tmp_path / "out/psamask_forward/external/below/deeper/case.pb"
+    with read_case(made) as file:
+        assert file.meta is not None
+        assert (file.meta.suite, file.meta.name) == ("external", "below/deeper/case")
+    ran = cli("gen", "--from", made, "--out", tmp_path / "again", "-j", 1)
+    assert (ran.code, ran.err) == (0, "")
+    again = tmp_path / "again" / made.relative_to(tmp_path / "out")
+    assert again.read_bytes() == made.read_bytes()
+
+
 def test_e5_both_formats_hold_the_same_bits(cli: Cli, tmp_path: Path) -> None:
     """NaNs with sign and payload, signalling ones too; and the hash of the manifest is that of both files."""
     bits = np.array([0x7FC00000, 0xFFC00000, 0x7FC00001, 0x7F800001, 0xFFBFFFFF, 0x3F800000], np.uint32)
