@@ -69,6 +69,7 @@ class Waivers:
 
     @cached_property
     def by_case(self) -> PatternTable[Waiver]:
+        """The waivers, to be found by case id."""
         return PatternTable(self.waivers, lambda waiver: waiver.case)
 
     def __call__(self, record: Record) -> Record:
