@@ -1,4 +1,4 @@
-"""`mluops selftest`: faults are planted in right outputs; the judge must fail each that the criteria can detect."""
+"""`mluops selftest`: faults are injected into right outputs; the judge must fail each that the criteria can detect."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def command(
     enum_numbering: str,
     plugins: tuple[Path, ...],
 ) -> int:
-    """Plant faults in the right outputs of case files and see that the judge fails each that can be seen.
+    """Inject faults into the right outputs of case files and check that the judge fails each that can be detected.
 
-    Without PATH: the small built-in suites of every operator. Prints caught / planted per case and per fault, and
-    which faults the thresholds can't see and why. Exit code: 0 all caught, 1 a fault was missed, a right output failed
-    or nothing was planted, 2 a case file is wrong, 5 nothing selected.
+    Without PATH: the small built-in suites of every operator. Prints for each case and each fault how many were
+    injected and caught, and which faults the thresholds can't detect and why. Exit code: 0 all caught, 1 a fault was
+    missed, a right output failed or nothing was injected, 2 a case file is wrong, 5 nothing selected.
     """
     from mluops_cli.core.discovery import plan_cases
     from mluops_cli.core.statuses import FAILED, NOTHING_SELECTED, PASSED, WRONG_INPUT
@@ -65,7 +65,7 @@ def command(
     _print_faults(tested)
     trials = [trial for each in tested for trial in each.trials if trial.injected]
     if not trials:
-        click.echo("nothing was planted", err=True)
+        click.echo("nothing was injected", err=True)
     bad = not trials or any(trial.missed for trial in trials) or any(each.alarm for each in tested)
     return WRONG_INPUT if broken else FAILED if bad else PASSED
 
@@ -101,21 +101,21 @@ def _test(case: PlannedCase, threads: int) -> Tested:
 
 
 def _print_case(tested: Tested) -> None:
-    planted = [trial for trial in tested.trials if trial.injected]
-    caught = sum(trial.caught for trial in planted)
-    unseen = sum(not (trial.caught or trial.must_fail) for trial in planted)
+    injected = [trial for trial in tested.trials if trial.injected]
+    caught = sum(trial.caught for trial in injected)
+    unseen = sum(not (trial.caught or trial.must_fail) for trial in injected)
     beyond = f", {unseen} below the thresholds" if unseen else ""
-    click.echo(one_line(f"{tested.case}: {caught} of {len(planted)} caught{beyond}"))
+    click.echo(one_line(f"{tested.case}: {caught} of {len(injected)} caught{beyond}"))
     if tested.alarm:
         click.echo(f"  FALSE ALARM: the judge fails right outputs: {tested.alarm}")
-    for trial in planted:
+    for trial in injected:
         if trial.missed:
             click.echo(f"  MISSED: {trial.fault} in {trial.output or 'the call'} ({trial.reason})")
 
 
 def _print_faults(tested: Sequence[Tested]) -> None:
     """Print a row per fault; then the undetectable ones, per output and fault, with the reason of one of them."""
-    rows: list[tuple[str, ...]] = [("fault", "planted", "caught", "missed", "can't be seen", "has no place")]
+    rows: list[tuple[str, ...]] = [("fault", "injected", "caught", "missed", "undetectable", "not applicable")]
     counts: dict[str, Counter[str]] = {}
     unseen: dict[str, list[str]] = {}
     for each in tested:
@@ -126,8 +126,8 @@ def _print_faults(tested: Sequence[Tested]) -> None:
                 where = f"{each.op} {trial.output}, {trial.fault}"
                 unseen.setdefault(where, []).append(f"{each.case.split('/', 1)[1]}: {trial.reason}")
     for fault, found in counts.items():
-        planted = found["caught"] + found["missed"] + found["unseen"]
-        numbers = (planted, found["caught"], found["missed"], found["unseen"], found["not planted"])
+        injected = found["caught"] + found["missed"] + found["unseen"]
+        numbers = (injected, found["caught"], found["missed"], found["unseen"], found["not planted"])
         rows.append((fault, *map(str, numbers)))
     total = [sum(int(row[column]) for row in rows[1:]) for column in range(1, 6)]
     rows.append(("all", *map(str, total)))
@@ -135,6 +135,6 @@ def _print_faults(tested: Sequence[Tested]) -> None:
     for line in table_lines(rows, right=frozenset(range(1, 6))):
         click.echo(line)
     if unseen:
-        click.echo("\nfaults that the thresholds can't see:")
+        click.echo("\nfaults that the thresholds can't detect:")
     for where, reasons in unseen.items():
         click.echo(f"  {where}: {len(reasons)} case(s), such as {reasons[0]}")

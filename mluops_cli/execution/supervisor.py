@@ -1,7 +1,7 @@
-"""The supervisor: worker processes under it run the cases, and it alone writes the verdicts, one record per case.
+"""The supervisor: it starts worker processes, gives them cases, ends those that hang, and makes one record per case.
 
-Why no pool of a library: a pool gives up all its work when one of its processes dies, can't kill a single task's
-process tree, and can't tell which task a dead process had. One pipe per worker answers all three.
+Why not the process pool of a library: a pool gives up all its work when one of its processes dies, can't kill the
+process tree of a single task, and doesn't know which task a dead process had. One pipe per worker solves all three.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ from schemas.errors import InputError, UnavailableError
 __all__ = ["RunSettings", "run_cases"]
 
 _TICK: Final = 1.0  # seconds between heartbeats
-_START_LIMIT: Final = 30.0  # seconds a worker may always take to load the implementation, however short the timeout
-_FAREWELL: Final = 2.0  # seconds an idle worker may take to end by itself
-_MEMORY_SHARE: Final = 0.8  # of the available memory that the cases being run may need together
-_MEMORY_FACTOR: Final = 2.5  # times its tensors: what a case needs at most
-_SMALL: Final = 1 << 20  # bytes: below this nobody asks whether it fits
-_MEMORY_LIMIT: Final = 0.9  # of the memory that is available at the start: what a case may take without --memory
-_LOOK: Final = 0.2  # seconds between looks at the memory of cases that take longer than this
-_LOOK_COST: Final = 10.0  # times what a look takes, at least, between two: there may be very many processes
+_START_LIMIT: Final = 30.0  # seconds in which a worker may load the implementation, even if the timeout is shorter
+_FAREWELL: Final = 2.0  # seconds in which an idle worker may end by itself
+_MEMORY_FRACTION: Final = 0.8  # fraction of the available memory that the running cases may need together
+_MEMORY_FACTOR: Final = 2.5  # a case needs at most so many times the bytes of its tensors
+_SMALL: Final = 1 << 20  # bytes: smaller cases always fit
+_MEMORY_LIMIT: Final = 0.9  # fraction of the memory available at the start that a case may take without --memory
+_LOOK: Final = 0.2  # seconds between two checks of the memory of running cases
+_LOOK_COST: Final = (
+    10.0  # between two checks pass at least so many times the time of a check: there may be many processes
+)
 
 
 def run_cases(
@@ -45,9 +47,10 @@ def run_cases(
     listeners: Sequence[Listener],
     warm: list[WorkerProcess] | None = None,
 ) -> RunFinished:
-    """Run all cases, tell the listeners; InputError or UnavailableError where the implementation can't be loaded.
+    """Run all cases and send the events to the listeners.
 
-    warm: idle processes of an earlier run with the same worker settings; those that are idle at the end replace them.
+    warm: idle worker processes of an earlier run with equal worker settings; those that are idle at the end replace
+    them. InputError or UnavailableError where the implementation can't be loaded.
     """
     return _Supervisor(settings, Recorder(settings, listeners), warm).run(cases)
 
@@ -62,10 +65,10 @@ class _Supervisor:
     starting: list[WorkerProcess] = field(default_factory=list)
     running: dict[WorkerProcess, PlannedCase] = field(default_factory=dict)
     given_back: set[str] = field(default_factory=set)
-    loaded: bool = False  # whether any worker has ever come up
-    beaten: float = 0.0  # when the last heartbeat was
-    looked: float = 0.0  # when the memory of running cases was last looked at
-    look_after: float = _LOOK  # seconds from then on to the next look
+    loaded: bool = False  # whether any worker has loaded the implementation
+    beaten: float = 0.0  # time of the last heartbeat
+    looked: float = 0.0  # time of the last check of memory
+    look_after: float = _LOOK  # seconds from then to the next check
     memory: int = field(default_factory=lambda: int(available_memory() * _MEMORY_LIMIT))
 
     def run(self, cases: Sequence[PlannedCase]) -> RunFinished:
@@ -84,21 +87,21 @@ class _Supervisor:
         return self.recorder.close(interrupted=interrupt.is_set())
 
     def _more(self) -> bool:
-        """Whether there is something to do: after too many failures only what is being run is waited for."""
+        """Whether cases are waiting or running; after too many failures none is started any more."""
         if self.recorder.enough:
             self.waiting.clear()
         return bool(self.waiting or self.running)
 
     def _fill(self, jobs: int) -> None:
         """Give cases to idle workers, and start workers while there are cases for them."""
-        room: float | None = None  # asked for only where it matters
+        budget: float | None = None  # bytes; measured only if a large case is waiting
 
         def fits(case: PlannedCase) -> bool:
-            nonlocal room
+            nonlocal budget
             if not self.running or case.size < _SMALL:
                 return True
-            room = available_memory() * _MEMORY_SHARE if room is None else room
-            return case.size * _MEMORY_FACTOR <= room
+            budget = available_memory() * _MEMORY_FRACTION if budget is None else budget
+            return case.size * _MEMORY_FACTOR <= budget
 
         while self.waiting and self.idle:
             if fits(self.waiting[0]):
@@ -107,8 +110,8 @@ class _Supervisor:
                 case = self.waiting.pop()
             else:
                 break
-            if room is not None:
-                room -= case.size * _MEMORY_FACTOR
+            if budget is not None:
+                budget -= case.size * _MEMORY_FACTOR
             self._give(self.idle.pop(), case)
         missing = min(jobs - len(self.running), len(self.waiting)) - len(self.idle) - len(self.starting)
         self.starting += [WorkerProcess(self.settings.worker) for _ in range(missing)]
@@ -119,22 +122,22 @@ class _Supervisor:
                 {
                     "case": case.id,
                     "file": os.path.abspath(case.file),  # an implementation may have changed the folder
-                    "shown": case.file,  # what errors call it
+                    "shown": case.file,  # the name in error messages
                     "external": case.external,
                     "manifest_meta": case.manifest_meta,
                     "enum_numbering": case.enum_numbering,
                 }
             )
-        except OSError:  # it died idle, of something an earlier case left behind
+        except OSError:  # it died while idle, by something that an earlier case left
             worker.close()
-            if not self._taken_back(case):
+            if not self._wait_again(case):
                 self._finish(case, {"status": "crash", "reason": worker.death})
             return
         self.running[worker] = case
         self.recorder.emit(CaseStarted(case.id))
 
-    def _taken_back(self, case: PlannedCase) -> bool:
-        """Whether it waits again for a worker, which it does once: the last one was broken by what went before."""
+    def _wait_again(self, case: PlannedCase) -> bool:
+        """Let the case wait again, once, and return whether it does: an earlier case had broken its worker."""
         if case.id in self.given_back:
             return False
         self.given_back.add(case.id)
@@ -142,7 +145,7 @@ class _Supervisor:
         return True
 
     def _wait(self, interrupt: Interrupt) -> None:
-        """Until a worker says something, dies, is late, or a second has passed."""
+        """Wait until a worker sends a message, dies or is late, at most a second; then handle what has happened."""
         workers = [*self.running, *self.starting, *self.idle]
         now = time.monotonic()
         late = min((worker.since + self.settings.options.timeout - now for worker in self.running), default=_TICK)
@@ -155,7 +158,7 @@ class _Supervisor:
                 self._greet(worker)
             elif worker in self.running:
                 self._listen(worker)
-            elif not worker.alive or worker.unread:  # what it says now would be the answer to another case
+            elif not worker.alive or worker.unread:  # its message would be taken for the answer to the next case
                 self.idle.remove(worker)
                 worker.close()
         now = time.monotonic()
@@ -169,8 +172,8 @@ class _Supervisor:
     def _look(self, now: float) -> None:
         """End the cases that hold too much memory.
 
-        Looked at from outside, since a limit of the system (RLIMIT_AS) counts address space: mapped files, and the
-        hundreds of gigabytes that device drivers reserve; and it counts per process, not what a case starts as well.
+        The limit of the system (RLIMIT_AS) is of no use: it counts address space, with mapped files and the hundreds of
+        gigabytes that device drivers reserve, and it holds for each process, not for a case with all that it starts.
         """
         limit = self.settings.options.memory or self.memory
         watched = [worker for worker in self.running if now - worker.since >= _LOOK]
@@ -184,8 +187,8 @@ class _Supervisor:
         self.look_after = max(_LOOK, _LOOK_COST * (self.looked - now))
 
     def _greet(self, worker: WorkerProcess) -> None:
-        """A new worker is ready, or has failed to load the implementation: nothing can be run then."""
-        alive = worker.alive  # asked first: what it said before it died is still to be read
+        """Handle the first message of a new worker: it is ready, or it can't load the implementation."""
+        alive = worker.alive  # asked first: a message that it sent before it died can still be read
         broken = ""
         try:
             message = worker.receive()
@@ -211,11 +214,11 @@ class _Supervisor:
         if not self.loaded or not self.waiting:
             raise UnavailableError(f"{reason}{_last_line(worker.output)}")
         case = self.waiting.popleft()
-        if not self._taken_back(case):
+        if not self._wait_again(case):
             self._finish(case, {"status": "crash", "reason": reason}, worker)
 
     def _listen(self, worker: WorkerProcess) -> None:
-        """A result, a death, or too long a silence of a worker that has a case."""
+        """Handle the result of a worker that runs a case, its death, or its timeout."""
         alive = worker.alive
         try:
             result = worker.result()
@@ -236,7 +239,7 @@ class _Supervisor:
             self._finish(case, result, worker)
             return
         worker.close()
-        if not (result.pop("again", False) and self._taken_back(case)):
+        if not (result.pop("again", False) and self._wait_again(case)):
             self._finish(case, result, worker)
 
     def _finish(self, case: PlannedCase, result: dict[str, Any], worker: WorkerProcess | None = None) -> None:
@@ -256,7 +259,7 @@ class _Supervisor:
         for worker in (*self.running, *self.starting):
             worker.close()
         with suppress(OSError):
-            sweep()  # the folder of a program that was ended with its worker
+            sweep()  # scratch directories of programs that were ended with their workers
 
 
 def _mib(size: int) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from mluops_cli.execution.case.fault_trials import selftest_case
 from mluops_cli.judging import verdict
+from mluops_cli.judging.metrics import compare
 from schemas.casefiles.reading import read_case, write_case
 from tests.mluops_cli.conftest import Cli
 from tests.mluops_cli.execution.conftest import add_tensor, case_node, write_psamask
@@ -79,7 +80,7 @@ def test_what_the_threshold_can_not_see_is_named(tmp_path: Path, cli: Cli) -> No
 
 @pytest.mark.parametrize("spot", ["last", "nan", "tolerant"])
 def test_a_judge_with_a_blind_spot(spot: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = verdict.compare
+    right = compare
 
     def blind(baseline: Any, output: Any, criteria: Any, *rest: Any, **options: Any) -> Any:
         if spot == "last":
@@ -99,7 +100,7 @@ def test_a_judge_with_a_blind_spot(spot: str, tmp_path: Path, cli: Cli, monkeypa
 
 
 def test_a_judge_that_cries_wolf(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = verdict.compare
+    right = compare
     monkeypatch.setattr(verdict, "compare", lambda b, m, *rest, **options: right(b, m + 1, *rest, **options))
     ran = cli("selftest", write_psamask(tmp_path, "case"))
     assert ran.code == 1
