@@ -12,7 +12,7 @@ from generators.casegen.node import Criteria, set_baseline_device, set_counts, s
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.binding import Bound, bind
-from generators.contracts.operator import Array
+from generators.contracts.operator import Array, Arrays
 from generators.contracts.outputs import padded
 from generators.operator_registry import operator_named
 from schemas.casefiles.reading import CaseFile, read_case
@@ -67,10 +67,10 @@ def complete(
             if not any(criteria_of(file)):
                 _store_criteria(node, bound, bound.criteria)
             set_baseline_device(node)
-            set_theory(node, operator, bound.params, inputs, outputs)
+            set_theory(node, operator, bound.params, inputs, dict.fromkeys(outputs) | baseline)
             if options.dynamic_thresholds:
                 assert metrics is not None
-                _set_dynamic_criteria(node, bound, inputs, outputs, metrics)
+                _set_dynamic_criteria(node, bound, inputs, baseline, metrics)
         records = (*bound.inputs.items(), *bound.outputs.items())
         content = CaseContent(
             id=bound.id,
@@ -105,15 +105,13 @@ def bind_known(file: CaseFile, name: str, manifest_meta: Mapping[str, Any] | Non
     return bind(file, operator, name)
 
 
-def _set_dynamic_criteria(node: Any, bound: Bound, inputs: MaybeArrays, outputs: MaybeArrays, metrics: Metrics) -> None:
+def _set_dynamic_criteria(node: Any, bound: Bound, inputs: MaybeArrays, baseline: Arrays, metrics: Metrics) -> None:
     """Replace the thresholds of an existing file by dynamic ones."""
     assert bound.operator is not None
     contract = bound.operator.contract
     env = contract.bind(contract.known(bound.shapes), bound.params)
     dtypes = {name: record.dtype.name for name, record in bound.outputs.items()}
-    given, baseline = (
-        {name: array for name, array in arrays.items() if array is not None} for arrays in (inputs, outputs)
-    )
+    given = {name: array for name, array in inputs.items() if array is not None}
     criteria = dynamic_criteria(bound.criteria, dtypes, bound.operator, given, env, baseline, metrics)
     _store_criteria(node, bound, criteria, per_output=True)
 

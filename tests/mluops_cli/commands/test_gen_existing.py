@@ -142,10 +142,13 @@ def test_e10_a_count_that_the_data_tell_is_filled_in(cli: Cli, bundled: Path, tm
     originals = strip_all(bundled, op, sources, "pb")
     assert cli("gen", "--from", sources, "--out", tmp_path / "out", "-j", 1).code == 0
     counts = set()
-    for name in originals:
-        node = proto.Node.FromString((tmp_path / "out" / op / "external" / f"{name}.pb").read_bytes())
-        assert node.get_indice_pairs_param.num_act_out == node.output[0].shape.dims[0]
-        counts.add(node.get_indice_pairs_param.num_act_out)
+    for name, original in originals.items():
+        made = tmp_path / "out" / op / "external" / f"{name}.pb"
+        found, expected = (
+            proto.Node.FromString(path.read_bytes()).get_indice_pairs_param.num_act_out for path in (made, original)
+        )
+        assert found == expected
+        counts.add(found)
     assert len(counts) > 3
 
 
