@@ -1,4 +1,4 @@
-"""`mluops doctor`: is everything here that the tool needs?"""
+"""`mluops doctor`: checks that the machine has everything that mluops needs."""
 
 from __future__ import annotations
 
@@ -20,19 +20,13 @@ from mluops_cli.core.statuses import OUR_FAILURE
 from mluops_cli.core.units import format_bytes
 from schemas.version import __version__
 
-_EXTRAS: Final = {
-    "torch": "torch",
-    "cluster": "distributed",
-    "fuzz": "hypothesis",
-    "plots": "matplotlib",
-    "zstd": "zstandard",
-}
+_EXTRAS: Final = {"torch": "torch", "cluster": "distributed", "zstd": "zstandard"}  # extra -> the module it brings
 _SCARCE: Final = 2**30  # bytes of memory or disk below which a network suite can't be handled
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report; ok is None for an optional part that isn't there."""
+    """One line of the report; ok is None for an optional part that is not installed."""
 
     what: str
     found: str
@@ -42,7 +36,7 @@ class Finding:
 @click.command(epilog="Example: mluops doctor")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
 def command(folder: Path) -> int:
-    """Check this machine: versions, memory, free disk at FOLDER, optional parts. Exit code 3 where one is missing."""
+    """Check this machine: versions, memory, free disk at FOLDER, optional parts. Exit code 3 if one is missing."""
     findings = [*_machine(folder), *_requirements(), *_extras(), *_parts()]
     marks = {True: "ok", False: "MISSING", None: "-"}
     for line in table_lines([(marks[each.ok], each.what, each.found) for each in findings]):
@@ -53,18 +47,24 @@ def command(folder: Path) -> int:
 def _machine(folder: Path) -> Iterator[Finding]:
     import psutil
 
+    from generators.casegen.worker_pool import available_memory  # as control groups limit it
+
     yield Finding("mluops", __version__)
     yield Finding("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield Finding("cores", str(cores()))
-    memory = psutil.virtual_memory()
-    text = f"{format_bytes(memory.available)} available of {format_bytes(memory.total)}"
-    yield Finding("memory", text, memory.available >= _SCARCE)
-    disk = shutil.disk_usage(folder)
-    yield Finding("disk", f"{format_bytes(disk.free)} free at {folder.resolve()}", disk.free >= _SCARCE)
+    available = available_memory()
+    text = f"{format_bytes(available)} available of {format_bytes(psutil.virtual_memory().total)}"
+    yield Finding("memory", text + _scarce(available), available >= _SCARCE)
+    free = shutil.disk_usage(folder).free
+    yield Finding("disk", f"{format_bytes(free)} free at {folder.resolve()}{_scarce(free)}", free >= _SCARCE)
+
+
+def _scarce(size: int) -> str:
+    return "" if size >= _SCARCE else f", a network suite needs {format_bytes(_SCARCE)}"
 
 
 def _requirements() -> Iterator[Finding]:
-    """The packages that the installed distribution asks for, with their least versions."""
+    """The packages that mluops requires, with their minimum versions."""
     try:
         lines = importlib.metadata.requires("mluops") or []
     except importlib.metadata.PackageNotFoundError:
@@ -93,7 +93,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _parts() -> Iterator[Finding]:
-    """What the parts of the tool say of themselves once they are loaded."""
+    """The parts of mluops that are loaded for the check."""
     yield _tried("BLAS", _blas)
     yield _tried("protobuf runtime", _protobuf)
     yield _tried("operators", _operators)
@@ -102,7 +102,7 @@ def _parts() -> Iterator[Finding]:
 def _tried(what: str, ask: Any) -> Finding:
     try:
         return Finding(what, ask())
-    except Exception as error:  # a doctor names every ill
+    except Exception as error:  # every failure is a line of the report
         return Finding(what, f"{type(error).__name__}: {error}", False)
 
 

@@ -1,4 +1,4 @@
-"""How much memory trees of processes hold, as one look at /proc tells it for all of them."""
+"""The memory that process trees hold, from one scan of /proc for all of them."""
 
 from __future__ import annotations
 
@@ -12,37 +12,36 @@ from typing import Final
 
 import psutil
 
+from mluops_cli.processes.process_tree import parent_of
+
 _PROC: Final = Path("/proc")
 _OWN: Final = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB", re.M)
 _MAPPING: Final = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ (\S+) \S+ \S+ (\d+) *(.*)$")
-_SHARED: Final = (b"/dev/zero", b"/memfd:", b"/dev/shm/", b"/SYSV")  # memory that has a name, no file of a disk
+_SHARED: Final = (b"/dev/zero", b"/memfd:", b"/dev/shm/", b"/SYSV")  # names of shared memory that is no file on a disk
 _KIB: Final = 1024
 
 
 def process_trees(roots: Collection[int]) -> dict[int, list[int]]:
-    """The processes below each root, the root first, from one look at all processes of the system."""
+    """The ids of each root and its descendants, the root first, from one scan of all processes."""
     children: dict[int, list[int]] = defaultdict(list)
     for process in psutil.process_iter(["ppid"]) if sys.platform != "linux" else ():
         children[process.info["ppid"]].append(process.pid)
     for entry in _PROC.iterdir() if sys.platform == "linux" else ():
-        if entry.name.isdigit():
-            with suppress(OSError, IndexError):  # it has ended meanwhile
-                # The name, in parentheses, may hold anything; behind it come the state and the parent.
-                parent = int((entry / "stat").read_bytes().rpartition(b")")[2].split()[1])
-                children[parent].append(int(entry.name))
+        if entry.name.isdigit() and (parent := parent_of(entry)) is not None:
+            children[parent].append(int(entry.name))
     trees = {}
     for root in roots:
         tree = [root]
-        for pid in tree:  # grows while it is walked
+        for pid in tree:  # the list grows in the loop
             tree += children.get(pid, ())
         trees[root] = tree
     return trees
 
 
 def memory_held(pids: Iterable[int], limit: int) -> int:
-    """Bytes that processes hold: their own and shared memory, not the files they have mapped (those can be dropped).
+    """Bytes that processes hold: anonymous and shared memory, but no mapped files, whose pages the kernel can drop.
 
-    Above limit the number is exact. Below it pages that several of the processes share count once for each of them.
+    A result above limit is exact. One below it counts a page that several of the processes share once for each.
     """
     pids = list(pids)
     if sys.platform != "linux":
@@ -59,7 +58,7 @@ def _portable(pid: int) -> int:
 
 
 def _bound(pid: int) -> int:
-    """What a process can reach of such memory; quick, unlike smaps."""
+    """An upper bound for one process; reading smaps takes far longer."""
     try:
         return sum(int(number) for number in _OWN.findall((_PROC / str(pid) / "status").read_bytes())) * _KIB
     except OSError:
@@ -67,10 +66,13 @@ def _bound(pid: int) -> int:
 
 
 def _exact(pid: int) -> int:
-    """The same with shared pages divided by how many share them, without files in memory that are only read."""
+    """The memory of one process, each shared page divided by the number of processes that share it.
+
+    Files on a memory file system count only where they are mapped for writing.
+    """
     try:
         lines = (_PROC / str(pid) / "smaps").read_bytes().splitlines()
-    except OSError:  # of another user, or ended
+    except OSError:  # it runs as another user, or has ended
         return _bound(pid)
     held, counts = 0, False
     for line in lines:

@@ -1,4 +1,7 @@
-"""Processes as kin: to die with one's parent, to take in orphans, to end all one's children; on Linux alone."""
+"""The process tree: end with the parent, be the reaper of orphaned descendants, end all children. Linux only.
+
+On other systems the functions do nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,45 +20,46 @@ _libc: Final = ctypes.CDLL(None)
 
 
 def die_with_parent(number: int = signal.SIGKILL) -> None:
-    """Be sent this signal as soon as the parent ends (the thread of it that made us, to be exact)."""
+    """Ask the kernel for this signal when the parent ends, exactly: its thread that forked this process."""
     if sys.platform == "linux":
         _libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def become_subreaper() -> None:
-    """From now on what our descendants leave running when they end becomes our child, not that of init."""
+    """Make this process the child subreaper: orphaned descendants become its children, not those of init."""
     if sys.platform == "linux":
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def children() -> set[int]:
-    """The processes whose parent we are, those included that have ended and that nobody has waited for."""
+    """The ids of this process's children, zombies included."""
     if sys.platform != "linux":
         return set()
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:  # there is none: no need to look at every process
+    except ChildProcessError:  # there are none: /proc needs no look
         return set()
-    return {int(entry.name) for entry in Path("/proc").glob("[0-9]*") if _parent(entry) == os.getpid()}
+    return {int(entry.name) for entry in Path("/proc").glob("[0-9]*") if parent_of(entry) == os.getpid()}
 
 
 def end_children(spared: Collection[int] = ()) -> None:
-    """Kill our children but for the spared ones, and those of theirs that come to us by it, until none is left."""
+    """Kill this process's children except the spared ones, then the orphans that it inherits, until none is left."""
     left = set(spared)
     while doomed := children() - left:
         for pid in doomed:
             try:
                 os.kill(pid, signal.SIGKILL)
-            except OSError:  # it runs as another user: no waiting for it
+            except OSError:  # it runs as another user: it is not waited for
                 left.add(pid)
         for pid in doomed - left:
             with suppress(OSError):
                 os.waitpid(pid, 0)
 
 
-def _parent(process: Path) -> int | None:
+def parent_of(process: Path) -> int | None:
+    """The parent of the process with this folder of /proc; None where it has ended."""
     try:
-        # The name, in parentheses, may hold anything; behind it come the state and the parent.
+        # The name, in parentheses, may hold any bytes; the state and the parent follow it.
         return int((process / "stat").read_bytes().rpartition(b")")[2].split()[1])
-    except (OSError, IndexError):  # it has gone meanwhile
+    except (OSError, IndexError):
         return None

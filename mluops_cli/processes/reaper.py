@@ -1,8 +1,9 @@
-"""A warden above every worker: it outlives the worker by a moment, in which it ends all that the worker has started.
+"""The reaper: the parent process of each worker, which ends everything that the worker leaves running.
 
-A process that an implementation put into a session of its own is out of reach of a kill of the worker's group; and once
-the worker has died, nothing tells whose it was. So the worker is forked from a process that takes in its orphans and
-has no other children. The supervisor can't be that one: it may be a guest in a process with children of its own.
+A process in a session of its own survives a kill of the worker's process group, and after the worker's end nothing
+shows which worker started it. The reaper is the child subreaper of one worker and has no other children, so
+whatever becomes its child belongs to that worker. The supervisor can't be the reaper: its process may have other
+children.
 """
 
 from __future__ import annotations
@@ -16,40 +17,40 @@ from typing import Final, NoReturn
 
 from mluops_cli.processes.process_tree import become_subreaper, die_with_parent, end_children
 
-_NEWS: Final = {signal.SIGCHLD, signal.SIGTERM}  # the worker has ended; the supervisor wants it to, or has ended itself
+_SIGNALS: Final = {signal.SIGCHLD, signal.SIGTERM}  # the worker has ended; the supervisor ends it, or has ended
 
 
 def put_under_reaper() -> None:
-    """Go on in a child. This process stays above it as its warden, ends it on SIGTERM, and ends as it has ended."""
+    """Continue in a forked child, the worker; this process becomes its reaper and ends with its exit status."""
     supervisor = parent_process()
     assert supervisor is not None
     os.setsid()  # out of reach of Ctrl-C
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as it may be in the supervisor, it brings no news
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # an inherited SIG_IGN would suppress it
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _NEWS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     become_subreaper()
     die_with_parent(signal.SIGTERM)
     if os.getppid() != supervisor.pid:
         os._exit(1)
-    warden = os.getpid()
+    reaper_id = os.getpid()
     if worker := os.fork():
         _end_as(_watch(worker))
     die_with_parent()
-    if os.getppid() != warden:
+    if os.getppid() != reaper_id:
         os._exit(1)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _watch(worker: int) -> int:
-    """Wait for the worker's end or ask for it, then end what it leaves; its exit status as waitpid has it."""
+    """Wait for the worker's end, or kill it on SIGTERM, then end its descendants; its status as of os.waitpid."""
     ended, status = 0, 0
-    while not ended and signal.sigwait(_NEWS) == signal.SIGCHLD:
+    while not ended and signal.sigwait(_SIGNALS) == signal.SIGCHLD:
         ended, status = os.waitpid(worker, os.WNOHANG)
     if not ended:
         os.kill(worker, signal.SIGKILL)
         _, status = os.waitpid(worker, 0)
     with suppress(OSError):
-        os.killpg(worker, signal.SIGKILL)  # it made itself the leader of a group
+        os.killpg(worker, signal.SIGKILL)  # it leads a process group
     end_children()
     return status
 

@@ -1,4 +1,7 @@
-"""A temporary folder per call. Those of killed workers are swept away by the next one, or when the run ends."""
+"""Scratch directories: one per call of a program. Those of killed workers are removed later.
+
+A lock file in the directory shows that it is in use.
+"""
 
 from __future__ import annotations
 
@@ -17,30 +20,30 @@ _LOCK: Final = ".lock"
 
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """A new empty folder (but for a hidden lock file), gone at the end of the block."""
+    """A new directory, empty except for a hidden lock file; it is removed at the end of the block."""
     made = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}"))
     with open(made / _LOCK, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        room = made.rename(made.with_name(made.name.removeprefix(".")))  # visible to sweepers only now
+        scratch = made.rename(made.with_name(made.name.removeprefix(".")))  # sweep() sees it from here on
         try:
-            yield room
+            yield scratch
         finally:
-            shutil.rmtree(room, ignore_errors=True)
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 def sweep() -> None:
-    """Remove the folders that nobody holds."""
-    for room in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    """Remove the scratch directories that are no longer in use."""
+    for scratch in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            if room.lstat().st_uid == os.getuid() and _unheld(room):
-                shutil.rmtree(room, ignore_errors=True)
+            if scratch.lstat().st_uid == os.getuid() and _unused(scratch):
+                shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _unheld(room: Path) -> bool:
+def _unused(scratch: Path) -> bool:
     try:
-        with open(room / _LOCK) as lock:
+        with open(scratch / _LOCK) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:  # it goes first of all that is removed: someone wrote into a room that was being removed
+    except FileNotFoundError:  # rmtree removes it first; it failed when another process wrote into the directory
         pass
     except BlockingIOError:
         return False

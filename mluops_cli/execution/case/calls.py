@@ -1,4 +1,4 @@
-"""The calls of one case: buffers filled, the implementation called, what it left behind looked at and judged."""
+"""The calls of one case: fill the buffers, call the implementation, check the memory, judge the outputs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from schemas.status import SUCCESS
 
 Result = dict[str, Any]
 GOES_ON: Final = ("pass", "empty", "mistrusted")
-_SMALL: Final = 1 << 20  # bytes of an output that is watched while it is judged
+_SMALL: Final = 1 << 20  # bytes of an output up to which writes during the judging are detected
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +42,18 @@ class Prepared:
     outputs: dict[str, OutputBuffer]
     baseline: dict[str, Array]
     bounds: dict[str, Array]  # error bounds of the outputs that have one
-    digests: dict[str, int]  # of the inputs whose memory could be written to
+    digests: dict[str, int]  # hashes of the inputs that are in writable memory
 
 
 class Meter(Protocol):
-    """What measures the time of a case whose first call was right."""
+    """Measures the latency of a case whose first call was right."""
 
     def measure(self, calls: Calls, judged: Result) -> Result:
-        """What the case's record tells of its time; the verdict is that of the last call."""
+        """Return the keys of the record about latency, and the verdict on the last call."""
 
 
 class Calls:
-    """Calls the implementation on a prepared case as often as it is asked to, each call judged.
+    """Calls the implementation on a prepared case and judges every call.
 
     many: more than one call is to come. Outputs are compared bit by bit then, and those equal to judged ones get
     their verdict at once.
@@ -66,11 +66,11 @@ class Calls:
         self.many = many
         self.number = 0
         self.outcomes: list[Outcome] = []
-        self.host_us: list[float] = []  # of whole calls, for every outcome
-        self._verdicts: dict[tuple[int, ...], Result] = {}  # by what the outputs held
+        self.host_us: list[float] = []  # of each whole call, in microseconds
+        self._verdicts: dict[tuple[int, ...], Result] = {}  # by the hashes of the outputs
 
     def once(self, ready: Callable[[], None] | None = None) -> Result:
-        """One call and its verdict: status, reason, outputs. ready is done when everything else is."""
+        """Call once; return the verdict: status, reason, outputs. ready runs directly before the call."""
         self.fill()
         if ready is not None:
             ready()
@@ -101,21 +101,21 @@ class Calls:
             return error("implementation", str(answer))
         except AdapterError:
             raise  # the tool's own failure, which says nothing about the implementation
-        except BaseException as raised:  # SystemExit and the like are the implementation's too
+        except BaseException as raised:  # also SystemExit and KeyboardInterrupt
             return error("implementation", f"raised {describe(raised)}") | {"traceback": user_traceback(raised)}
         self.host_us.append(elapsed * 1e6)
         self.outcomes.append(outcome)
         return self._corruption() or self._verdict(outcome)
 
     def _corruption(self) -> Result | None:
-        """What was written that must not be."""
+        """A fail if canaries or inputs were overwritten, None otherwise."""
         for name, buffer in self.prepared.outputs.items():
             if found := buffer.damage():
                 return failed(f"{name}: {found}", retire=True)
         for name, expected in self.prepared.digests.items():
             array = self.prepared.call.inputs[name]
             if array is not None and digest(array) != expected:
-                # Nothing computed from here on would be right.
+                # Later calls would compute from other data.
                 return failed(f"input {name!r} was changed")
         return None
 
@@ -141,12 +141,12 @@ class Calls:
         return dict(self._verdicts[bits])
 
     def _small_outputs(self) -> dict[str, int]:
-        """Digests of the outputs that cost next to nothing to look at twice."""
+        """Hashes of the small outputs, which take next to no time."""
         buffers = self.prepared.outputs.items()
         return {name: digest(buffer.array) for name, buffer in buffers if buffer.array.nbytes <= _SMALL}
 
     def _disturbance(self, before: Mapping[str, int]) -> Result | None:
-        """What the implementation left running that meddled with the judging."""
+        """A fail or an error if something that the implementation left running changed state during the judging."""
         try:
             require_subnormals()
         except MluopsError as wrong:
@@ -156,17 +156,17 @@ class Calls:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the last call came back with SUCCESS."""
+        """Whether the last call returned SUCCESS."""
         return bool(self.outcomes) and self.outcomes[-1].status == SUCCESS
 
     @property
     def latencies(self) -> list[float]:
-        """Per call the implementation's own time in microseconds (a device timer's), the host's where it took none."""
+        """Per call the time that the implementation measured, otherwise that of the host, in microseconds."""
         both = zip(self.outcomes, self.host_us, strict=True)
         return [host if outcome.latency_us is None else outcome.latency_us for outcome, host in both]
 
     def metrics(self) -> Result:
-        """Status, best times and workspace of the calls that came back."""
+        """Status, shortest times and workspace of the calls that returned."""
         if not self.outcomes:
             return {}
         last = self.outcomes[-1]

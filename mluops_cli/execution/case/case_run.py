@@ -1,4 +1,4 @@
-"""One case in a worker: file -> arrays -> calls, each judged -> a plain result for the supervisor."""
+"""Runs one case in a worker: reads the file, calls the implementation, returns a plain result to the supervisor."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Prepared", "prepare", "run_case"]
 def run_case(
     task: Mapping[str, Any], implementation: Implementation, settings: WorkerSettings, meter: Meter | None = None
 ) -> Result:
-    """The result of one case: Record's keys from `status` on, whatever the implementation does short of dying.
+    """The result of one case: Record's keys from `status` on. No exception of the implementation leaves this function.
 
     For the supervisor besides: retire, no other case may come to this worker; again, its result is worth nothing.
     """
@@ -57,14 +57,14 @@ def run_case(
 
 
 def _once_more(wrong: Exception) -> Result:
-    """Whether the case is to be run again, in a fresh worker: in this one the implementation has used up something."""
+    """Keys that ask for another run in a fresh worker, where this one has run out of memory or descriptors."""
     cause = wrong.__cause__ or wrong
     short = isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.errno in SHORT)
     return {"retire": True, "again": True} if short else {}
 
 
 def _as_planned(wrong: InputError, task: Mapping[str, Any]) -> InputError:
-    """The error with the file's name as the command has it; every error of a case has a place."""
+    """The error with the file's name as it was given to the command, and with a source location in any case."""
     place = wrong.place or SourceLocation(task["file"])
     shown = task.get("shown", task["file"])
     return InputError(wrong.message, replace(place, file=shown) if place.file == task["file"] else place)
@@ -85,7 +85,7 @@ def _run(
 
 
 def prepare(file: CaseFile, options: CaseOptions | None = None) -> Prepared:
-    """Everything a call of the case needs; InputError where the file makes no sense."""
+    """Everything that a call of the case needs; InputError where the file is inconsistent."""
     options = options or CaseOptions()
     operator = operators().get(file.op)
     bound = bind(file, operator)
@@ -123,7 +123,7 @@ def _holdable(record: TensorRecord) -> bool:
 
 
 def _facts(bound: Bound) -> Result:
-    """What a report says of the case besides its verdict."""
+    """The keys of the record that describe the case."""
     meta = bound.file.meta
     roles = ["input"] * len(bound.inputs) + ["output"] * len(bound.outputs)
     return {

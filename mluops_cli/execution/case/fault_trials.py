@@ -21,7 +21,7 @@ from mluops_cli.judging.verdict import Verdict, judge_status
 from schemas.casefiles.reading import CaseFile
 from schemas.status import BAD_PARAM, SUCCESS
 
-_LARGE: Final = 1 << 22  # elements from which on more threads pay
+_LARGE: Final = 1 << 22  # elements from which more threads are faster
 _OTHER: Final = "EXECUTION_FAILED"
 _COUNTS: Final = "indice_num"  # of a rulebook: how many pairs of each offset are defined
 _PAIRS: Final = "indice_pairs"
@@ -38,7 +38,7 @@ class Tested:
 
 
 def selftest_case(file: CaseFile, threads: int = 1) -> Tested:
-    """Inject every fault into every output of the case; InputError where the file makes no sense.
+    """Inject every fault into every output of the case; InputError where the file is inconsistent.
 
     Takes the memory of a run: the file's arrays and one buffer per output.
     """

@@ -1,4 +1,4 @@
-"""The processor's floating-point mode: what an implementation sets stays with its calls, the judge keeps ours.
+"""The processor's floating-point mode: one for the implementation's calls, one for the judge.
 
 A library built with -ffast-math lets the processor take subnormal numbers for 0 as soon as it is loaded. Half is
 judged by subnormal numbers (judging/arithmetic.py), so differences of one ULP would vanish with them.
@@ -15,15 +15,15 @@ import numpy as np
 
 from schemas.errors import MluopsError
 
-_SIZE: Final = 64  # bytes; fenv_t has 32 at most where we know it
+_SIZE: Final = 64  # bytes, more than any known fenv_t has (32)
 
 
 def _c_library() -> Any:
-    """What has fegetenv and fesetenv (C99), None where nothing has."""
+    """The library with fegetenv and fesetenv (C99), None where there is none."""
     for name in (None, "libm.so.6", "libm.dylib"):
         try:
             library = ctypes.CDLL(name)
-            library.fegetenv, library.fesetenv  # noqa: B018 - an AttributeError tells
+            library.fegetenv, library.fesetenv  # noqa: B018 - AttributeError where it lacks them
         except (OSError, AttributeError, TypeError):
             continue
         return library
@@ -31,24 +31,24 @@ def _c_library() -> Any:
 
 
 class FloatMode:
-    """Two modes, ours as it is when this is made, and the implementation's, which begins as ours."""
+    """Two modes: the judge's is that of the process at construction; the implementation's starts as a copy of it."""
 
     def __init__(self) -> None:
         self._library = _c_library()
-        self._ours, self._theirs = self._get(), self._get()
-        self._errors = np.geterr()  # what NumPy does about overflow and the like
+        self._judge, self._implementation = self._get(), self._get()
+        self._errors = np.geterr()  # how NumPy handles overflow and the like
 
     @contextmanager
     def of_implementation(self) -> Iterator[None]:
-        """The implementation's mode within, ours again after; MluopsError where that can't be had."""
-        self._set(self._theirs)
+        """Set the implementation's mode in the block and the judge's after it; MluopsError where that fails."""
+        self._set(self._implementation)
         try:
             with np.errstate(**self._errors):
                 yield
                 self._errors = np.geterr()
         finally:
-            self._theirs = self._get()
-            self._set(self._ours)
+            self._implementation = self._get()
+            self._set(self._judge)
         require_subnormals()
 
     def _get(self) -> Any:
@@ -63,7 +63,7 @@ class FloatMode:
 
 
 def require_subnormals() -> None:
-    """MluopsError where the processor takes subnormal numbers for 0."""
+    """Raise MluopsError where the processor treats subnormal numbers as 0."""
     if not _SUBNORMAL * _ONE:
         raise MluopsError("subnormal numbers count as 0 in this process (a library built with -ffast-math?)")
 

@@ -1,4 +1,4 @@
-"""The outputs of one call judged: criteria, the contract's comparison rules, a diagnosis of what is wrong."""
+"""Judges the outputs of one call: criteria, the contract's comparison rules, a diagnosis of what is wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def judge_outputs(
     bounds: Mapping[str, Array],
     options: CaseOptions,
 ) -> dict[str, Any]:
-    """Status, reason and metrics of every output that counts, as a record holds them.
+    """Status, reason and metrics of every compared output, as keys of a record.
 
     The reason of a failing output begins with its diagnosis, which counts only elements beyond the tolerance. An output
     beyond its error bound is told in the record; it fails the case only if the options say so.
@@ -51,7 +51,7 @@ def judge_outputs(
                 sentinels=buffers[item.name].sentinels,
                 alternatives=_other_modes(bound, inputs, item),
             )
-        except Exception as raised:  # the output is wrong all the same
+        except Exception as raised:  # the output is wrong with or without a diagnosis
             reasons.append(f"{item.name}: {compared.reason}; no diagnosis, which raised {describe(raised)}")
             continue
         if diagnosis is None:
@@ -98,10 +98,10 @@ def _judge_bounds(
 def outputs_under_test(
     bound: Bound, baseline: Arrays, buffers: Mapping[str, OutputBuffer], options: CaseOptions
 ) -> list[OutputUnderTest]:
-    """The outputs that count, each with what it is compared with; a rulebook's are brought into comparable form."""
+    """The compared outputs with their baselines; those of a rulebook are brought into comparable form."""
     specs = {} if bound.operator is None else bound.operator.contract.tensors
     found = {name: buffer.defined for name, buffer in buffers.items()}
-    # No implementation can do so now, all write into our buffers; one that hands arrays back could.
+    # Guards against an implementation that returns arrays; today all write into the buffers.
     shared = {name for name, array in baseline.items() if np.may_share_memory(array, found[name])}
     if has_undefined_parts(bound) and baseline.keys() >= set(RULEBOOK):
         canonical = not set(RULEBOOK).isdisjoint(options.canonical)
@@ -127,12 +127,12 @@ def judge(bound: Bound, judged: Sequence[OutputUnderTest], options: CaseOptions,
 
 
 def has_undefined_parts(bound: Bound) -> bool:
-    """Whether the outputs are a rulebook: what lies behind the defined pairs may hold anything."""
+    """Whether the outputs are a rulebook: elements after the defined pairs may have any value."""
     return bound.operator is not None and any(each.compare == "rulebook" for each in bound.operator.contract.outputs)
 
 
 def counts_differ(bound: Bound, baseline: Arrays, returned: Mapping[str, int]) -> str:
-    """Why a count that was returned (num_act_out) is wrong, looked at before the outputs; empty where none is."""
+    """Why a returned count (num_act_out) is wrong, empty where none is; checked before the outputs."""
     for parameter in bound.operator.contract.parameters if bound.operator is not None else ():
         if parameter.output is not None and parameter.name in returned:
             tensor, dim = parameter.output
@@ -145,7 +145,7 @@ def counts_differ(bound: Bound, baseline: Arrays, returned: Mapping[str, int]) -
 def _other_modes(
     bound: Bound, inputs: Mapping[str, Array | None], item: OutputUnderTest
 ) -> dict[str, Callable[[], Array]]:
-    """What the output would be with another legal choice of a parameter, to recognise a swapped mode by.
+    """The output with another legal value of a parameter, by which the diagnosis recognises a swapped mode.
 
     None for large outputs: another baseline is as large as the first, and judging is to take little memory.
     """

@@ -1,4 +1,4 @@
-"""--keep-outputs: what a failing case's outputs held, written as a case file beside the case that is kept."""
+"""--keep-outputs: writes the outputs of a failing case as a case file beside the kept case."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from schemas.protos import messages as proto
 from schemas.suggest import counted
 from schemas.wire.value_fields import part_dtype
 
-_INLINE: Final = 1 << 30  # bytes of a tensor: one file as a rule
+_INLINE: Final = 1 << 30  # bytes of a tensor: nearly always a single file
 
 
 def keep_outputs(prepared: Prepared, target: Path, limit: int) -> str:
-    """Write the outputs as they are now, without inputs; the file's path, or why there is none, in words.
+    """Write the present outputs without inputs; return the file's path, or a phrase that says why there is none.
 
     Nothing is written where they take more than limit bytes.
     """
@@ -30,7 +30,7 @@ def keep_outputs(prepared: Prepared, target: Path, limit: int) -> str:
     node = proto.Node()
     node.CopyFrom(bound.file.node)
     for header in (*node.input, *node.output):
-        header.ClearField("path")  # it counts from the folder of the case
+        header.ClearField("path")  # it is relative to the folder of the case
     if (meta := proto.get_meta(node)) is not None:
         meta.name += OUTPUTS
         proto.set_meta(node, meta)
@@ -41,6 +41,6 @@ def keep_outputs(prepared: Prepared, target: Path, limit: int) -> str:
         arrays.append(None if found is None or storage is None else found.array)
     try:
         write_case(target, node, [None] * len(node.input), arrays, inline_limit=_INLINE)
-    except Exception as wrong:  # a full disk, a tensor no file can hold: the verdict stands all the same
+    except Exception as wrong:  # a full disk, a tensor that no file can hold: the verdict stays
         return f"not kept: {describe(wrong)}"
     return str(target)

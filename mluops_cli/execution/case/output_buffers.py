@@ -1,4 +1,4 @@
-"""Output buffers: pre-filled with what the operator can't produce, guarded, looked at after every call."""
+"""Output buffers: filled with values that the operator can't produce, surrounded by canaries."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class OutputBuffer:
         self._baseline = baseline
         known = initial is not None
         values = np.array([initial], entry) if known else sentinels(entry, baseline)
-        # With one sentinel alone, repeats would be alike.
+        # A single sentinel would be the same in each repeat.
         self.sentinels: Array | None = values if known or len(values) > 1 else None
         self.array: Array = shaped(self._flat, dtype, shape, strides)
 
@@ -57,7 +57,7 @@ class OutputBuffer:
         if self.sentinels is not None:
             fill(self._flat, self.sentinels, repeat)
             return
-        # Too many values occur (bool, 8 bits): each element starts as something else than it should become.
+        # All values occur in the baseline (bool, 8 bits): each element starts as another value than its baseline.
         assert self._baseline is not None
         raw = self._flat.view(np.uint8)
         raw[...] = 0
@@ -66,18 +66,18 @@ class OutputBuffer:
         np.bitwise_xor(raw, flip, out=raw)
 
     def damage(self) -> str | None:
-        """What was written outside of it, None where nothing was."""
+        """A phrase on what was written outside of it, None where nothing was."""
         return self._memory.corruption()
 
 
 def digest(array: Array) -> int:
-    """A hash of what an array shows, to tell whether it was written to."""
+    """A hash of an array's elements, which shows whether it was written to."""
     dense: Any = array if array.flags.c_contiguous else np.ascontiguousarray(array)
     return xxhash.xxh3_64_intdigest(dense.reshape(-1).view(np.uint8))
 
 
 def is_mapped(array: Array) -> bool:
-    """Whether the memory at the end of the chain of views is a file's map: the system forbids writing to ours."""
+    """Whether an array is a view of a memory-mapped file, which is mapped read-only."""
     base: Any = array
     while isinstance(base, np.ndarray):
         if base.base is None:

@@ -1,7 +1,7 @@
-"""What an output is filled with before a call: values that its operator can't produce, several kinds side by side.
+"""The values that fill an output before a call: several kinds, none of which its operator can produce.
 
-An operator that reads what it should only write shows in one call, however it reads: NaN survives `out *= 0` (BLAS with
-beta = 0), a huge number survives max(out, 0) in C, where NaN loses, and its negative min(out, 0).
+They show in one call that an operator reads what it should only write, however it reads: NaN survives `out *= 0`
+(BLAS with beta = 0), a huge number survives max(out, 0) in C, where NaN loses, and its negative min(out, 0).
 """
 
 from __future__ import annotations
@@ -17,26 +17,29 @@ from schemas.dtypes import DTYPES
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK: Final = 1 << 16  # elements of a baseline looked at at once
+_BLOCK: Final = 1 << 16  # elements of a baseline that are compared at once
 _CANDIDATES: Final = 8
 _TILE: Final = 16381  # elements; a prime, so that the tiles of no row, column or stride of an output coincide
-# Which of the values (one to four: 12) an element of a tile takes, at random, so that a few elements meet all of them.
+# Index of the value that each element of a tile takes, modulo their number (1 to 4, so 12 works for all); random, so
+# that any few elements have all of them.
 _ORDER: Final = np.random.default_rng(0).integers(0, 12, _TILE)
 
 
 def sentinels(storage: np.dtype[Any], baseline: Array | None) -> Array:
-    """Values of a dtype that are hardly produced and that the baseline lacks; different bits, perhaps none at all."""
+    """Unlikely values of a dtype that the baseline doesn't contain; none where it contains all of them."""
     if storage.kind == "b":
         return np.array([value for value in (False, True) if not _holds(baseline, np.bool_(value))], np.bool_)
     high, low = (islice((value for value in each if not _holds(baseline, value)), 1) for each in _extremes(storage))
-    if storage in _FLOATS and _finite(baseline, storage):  # to the judge all NaN are alike, to its loose mode Inf too
+    if storage in _FLOATS and _finite(
+        baseline, storage
+    ):  # the judge doesn't tell NaNs apart, nor Inf from NaN with loose_nan
         nan, other_nan = _odd_nans(storage)
         return np.array([nan, *high, other_nan, *low], storage)
     return np.array([*high, *low], storage)
 
 
 def fill(memory: Array, values: Array, repeat: int) -> None:
-    """Fill flat memory of the values' dtype; in each repeat (from 0) an element takes another value than before."""
+    """Fill flat memory of the values' dtype; each element has another value in each repeat (from 0)."""
     memory, tile = _bits(memory, values.dtype), _bits(values, values.dtype)[(_ORDER + repeat) % len(values)]
     whole = memory.size - memory.size % _TILE
     memory[:whole].reshape(-1, _TILE)[...] = tile
@@ -44,9 +47,9 @@ def fill(memory: Array, values: Array, repeat: int) -> None:
 
 
 def _extremes(storage: np.dtype[Any]) -> tuple[Iterator[Any], Iterator[Any]]:
-    """Huge values, and those at the other end."""
+    """Candidates near the largest and near the smallest value."""
     if storage in _FLOATS:
-        # Large enough for any tolerance to notice, small enough for sums not to overflow.
+        # Large enough to exceed any tolerance, small enough that sums don't overflow.
         narrow = storage.itemsize <= 2 and storage != _BFLOAT16
         finfo: Any = ml_dtypes.finfo
         top = float(finfo(storage).max) if narrow else 1e30
@@ -59,7 +62,7 @@ def _extremes(storage: np.dtype[Any]) -> tuple[Iterator[Any], Iterator[Any]]:
 
 
 def _odd_nans(storage: np.dtype[Any]) -> Array:
-    """NaN of both signs whose lowest bit is set, which a computation hardly makes."""
+    """NaNs of both signs whose lowest bit is set: unlikely results of a computation."""
     nans = np.array([np.nan, -np.nan]).astype(storage)
     _bits(nans, storage)[...] |= 1
     return nans

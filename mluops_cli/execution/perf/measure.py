@@ -1,4 +1,4 @@
-"""Performance mode: how long a call takes, measured until the median is steady, and how much of the peaks it uses."""
+"""Performance mode: measures the latency of a call until the median is steady, and compares it with the peaks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from time import monotonic  # by itself: an implementation may put another into the module
+from time import monotonic  # by name: an implementation may replace it in the module
 from typing import Any, Final
 
 import numpy as np
@@ -21,18 +21,18 @@ from mluops_cli.execution.case.floating_point import MODE
 from mluops_cli.execution.perf.efficiency import efficiency_of, shortfall, work_of
 from mluops_cli.implementations.base import Implementation
 
-STEADY: Final = 0.02  # relative error of the median from which on more runs aren't worth it
-LEAST: Final = 10  # runs before that is asked
-MOST: Final = 100_000  # runs, whatever the clocks say
-PATIENCE: Final = 10  # times min_time: what the runs of a case may take in all, with judging
+STEADY: Final = 0.02  # relative error of the median at which the measurement ends
+LEAST: Final = 10  # runs before the error is checked
+MOST: Final = 100_000  # runs, even where the clock stands still
+PATIENCE: Final = 10  # times min_time: the longest measurement of a case, judging included
 _WARM_UP: Final = 2  # calls after the first that aren't timed
 _NORMAL_95: Final = 1.96
-_INTERVAL: Final = 6  # runs from which on their extremes enclose the median with 95 %
+_INTERVAL: Final = 6  # runs from which their extremes enclose the median with 95 %
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Times of repeated runs, in microseconds: their median, and the bounds it lies in with 95 % (None: too few)."""
+    """Times of repeated runs in microseconds: the median and its 95 % confidence interval (None: too few runs)."""
 
     median: float
     interval: tuple[float, float] | None
@@ -48,7 +48,7 @@ class Sample:
 
 
 def sample_of(times: Sequence[float]) -> Sample:
-    """The figures of at least one run; the interval is that of order statistics and assumes no distribution."""
+    """Summarise the times of one run or more; the interval is by order statistics, for any distribution."""
     ordered = sorted(times)
     count = len(ordered)
     median = statistics.median(ordered)
@@ -61,7 +61,7 @@ def sample_of(times: Sequence[float]) -> Sample:
 
 
 class Meter:
-    """Measures cases in one worker; InputError where the peaks it needs are unknown."""
+    """Measures cases in one worker; InputError where peaks are needed and unknown."""
 
     def __init__(self, options: CaseOptions, implementation: Implementation) -> None:
         self.options = options
@@ -71,7 +71,7 @@ class Meter:
         self._flush = np.zeros(2 * last_level_cache(), np.uint8) if fresh else None
 
     def measure(self, calls: Calls, judged: Result) -> Result:
-        """What a record tells of the time of a case whose first call (the warm-up) was right; each run is judged.
+        """Measure a case whose first call, the warm-up, was right; return the record's keys about latency.
 
         The verdict is that of the last run: the first that is wrong ends the measurement.
         """
@@ -91,7 +91,7 @@ class Meter:
         return result
 
     def _ready(self, calls: Calls) -> Callable[[], None]:
-        """What brings the caches into the state that was asked for, right before a timed call."""
+        """The function that brings the caches into the chosen state directly before a timed call."""
 
         def fresh() -> None:
             assert self._flush is not None
@@ -103,7 +103,7 @@ class Meter:
             with (
                 suppress(BaseException),
                 MODE.of_implementation(),
-            ):  # what is wrong with it shows in the judged call that follows
+            ):  # the judged call that follows shows what is wrong
                 self.implementation.call(calls.prepared.call)
             calls.fill()
 
@@ -168,5 +168,5 @@ def threads_of_blas() -> int | None:
 
 
 def stored_latency(node: Any) -> float | None:
-    """The latency that a case file carries (of the device its baseline is from), in microseconds; None without one."""
+    """The latency in a case file, in microseconds, of the device that made its baseline; None where it has none."""
     return float(node.latency or node.test_param.latency) or None

@@ -1,4 +1,7 @@
-"""Inside a worker process: set up once, then task in, result out, as JSON (nothing of theirs is unpickled)."""
+"""The worker process: loads the implementation once, then runs one case per message of the supervisor.
+
+Messages are JSON, so the supervisor unpickles nothing that an implementation may have written.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +27,18 @@ LOST: Final = "the pipe to the supervisor is gone: the implementation closed it,
 
 
 def worker_main(pipe: Connection, printed: Connection, settings: WorkerSettings) -> None:
-    """Work on cases until the pipe closes; says {"ready"} or {"problem", "exit_code"} first."""
+    """Run cases until the pipe closes. The first message is {"ready", "device"} or {"problem", "exit_code"}."""
     _redirect(printed)
     put_under_reaper()
     _lead_a_session()
     home = os.getpid()
-    line = pipe.fileno()
-    files = [_which(number) for number in (line, 1, 2)]
+    channel = pipe.fileno()
+    files = [_identity(number) for number in (channel, 1, 2)]
 
-    def say(message: dict[str, Any]) -> None:
-        if os.getpid() != home:  # it has come back up the stack: it has no say
+    def send(message: dict[str, Any]) -> None:
+        if os.getpid() != home:  # a fork of the implementation has returned into this function
             _leave("a process that the implementation forked came back out of it, and was ended")
-        if _which(line) != files[0]:  # what we say would go nowhere, or into a file of the implementation
+        if _identity(channel) != files[0]:  # the message would be lost, or go into a file of the implementation
             _leave(LOST)
         pipe.send_bytes(json.dumps(message).encode())
 
@@ -49,27 +52,27 @@ def worker_main(pipe: Connection, printed: Connection, settings: WorkerSettings)
     except BaseException as error:
         code = getattr(error, "exit_code", 3)
         text = str(error) if hasattr(error, "exit_code") else f"{type(error).__name__}: {error}"
-        say({"problem": text, "exit_code": code})
+        send({"problem": text, "exit_code": code})
         return
     from mluops_cli.core.fingerprint import hash_case
     from mluops_cli.execution.case.case_run import run_case
 
-    say({"ready": True, "device": device})
+    send({"ready": True, "device": device})
     while True:
         try:
             task = json.loads(pipe.recv_bytes())
         except EOFError:
-            with suppress(BaseException):  # what it raises now concerns no case
+            with suppress(BaseException):  # no case is affected
                 implementation.close()
             return
         case_hash = hash_case([task["file"], *task["external"]], task["manifest_meta"])
         result = run_case(task, implementation, settings, meter) | {"case_hash": case_hash}
         _flush()
-        if [_which(1), _which(2)] == files[1:]:
+        if [_identity(1), _identity(2)] == files[1:]:
             _open_streams()
-        else:  # what prints from now on fails, or writes into a file that took the number
+        else:  # the implementation closed them: printing would fail, or write into another file
             result["retire"] = True
-        say(result | {"token": task["token"]})
+        send(result | {"token": task["token"]})
 
 
 def _implementation(settings: WorkerSettings) -> Any:
@@ -93,15 +96,15 @@ def _meter(settings: WorkerSettings, implementation: Any) -> Any:
 
 
 def _lead_a_session() -> None:
-    """Of our own, killed as a whole, and at once when the supervisor ends (Linux tells the warden of that as well)."""
+    """Lead a new session, so that the process group can be killed as a whole: also as soon as the supervisor ends."""
     os.setsid()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     supervisor = parent_process()
     assert supervisor is not None
     threading.Thread(target=_await_end, args=(supervisor.sentinel,), daemon=True).start()
-    # What a case started stays below us when its own parent ends, so that its memory counts, and `exec:` can end it.
+    # Orphans of a case stay in this process tree: their memory counts, and `exec:` can end them.
     become_subreaper()
-    with suppress(OSError):  # short of memory, the system ends us and neither the warden nor the supervisor
+    with suppress(OSError):  # where memory runs out, the kernel ends the worker rather than the supervisor
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
@@ -111,7 +114,7 @@ def _await_end(sentinel: int) -> None:
 
 
 def _redirect(printed: Connection) -> None:
-    """What Python, C code and children print on 1 and 2 goes to the supervisor, which keeps a bounded part of it."""
+    """Send what Python, C code and child processes print on descriptors 1 and 2 to the supervisor; 0 is empty."""
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     for number in (1, 2):
@@ -122,13 +125,13 @@ def _redirect(printed: Connection) -> None:
 
 
 def _open_streams() -> None:
-    """New streams: the old ones keep in mind what kind of file 1 and 2 were, or are what an implementation made."""
+    """Open new Python streams on 1 and 2: an implementation may have closed or replaced the old ones."""
     sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
 
 
-def _which(number: int) -> tuple[int, int] | None:
-    """Which file has this number, None where it is closed."""
+def _identity(number: int) -> tuple[int, int] | None:
+    """Device and inode of the file behind a descriptor, None where it is closed."""
     try:
         found = os.fstat(number)
     except OSError:
@@ -143,8 +146,8 @@ def _leave(why: str) -> NoReturn:
 
 
 def _flush() -> None:
-    """Push out what is printed but still buffered, by Python or by C."""
+    """Write out what Python and C still buffer."""
     for stream in (sys.stdout, sys.stderr):
-        with suppress(BaseException):  # the implementation closed it, or put anything in its place
+        with suppress(BaseException):  # the implementation closed or replaced it
             stream.flush()
     ctypes.CDLL(None).fflush(None)

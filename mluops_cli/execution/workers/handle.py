@@ -1,4 +1,4 @@
-"""One worker process as the supervisor sees it: a pipe for tasks and results, a pipe for what it prints, and an end."""
+"""The supervisor's handle of one worker process: a pipe for tasks and results, and one for what it prints."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ from mluops_cli.execution.workers.messages import BrokenChannelError, FrameReade
 
 __all__ = ["WorkerProcess", "WorkerSettings"]
 
-KEPT: Final = 4096  # bytes of what a case prints that are kept: as many of its start, as many of its end
+KEPT: Final = 4096  # bytes of what a case prints that are kept from its start, and as many from its end
 _CHUNK: Final = 1 << 16
-_CHUNKS: Final = 16  # read at once: a flood must not keep the supervisor from its other work
-_LAST: Final = 5.0  # seconds for the warden to end everything
-# One thread per worker: the workers share the cores, and sums must not depend on how many threads made them.
+_CHUNKS: Final = 16  # read at once, so that a worker that prints without end doesn't block the supervisor
+_LAST: Final = 5.0  # seconds for the reaper to end the process tree
+# Read by OpenMP and BLAS when they are loaded. One thread by default: the workers share the cores, and the order of
+# additions, so the last bits of a sum, would depend on the number of threads.
 _THREADS: Final = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
 
 
-_STARTING: Final = threading.Lock()  # what a start changes for a moment belongs to the whole process
+_STARTING: Final = threading.Lock()  # a start changes state of the whole process for a moment
 
 
 class WorkerProcess:
-    """A worker: spawned, warm between cases, under a warden (process is that) so that it ends with all it started."""
+    """A spawned worker that runs case after case. process is its reaper, which ends with it and its process tree."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.printed, their_output = context.Pipe(duplex=False)
+        self.pipe, pipe_end = context.Pipe()
+        self.printed, printed_end = context.Pipe(duplex=False)
         self._head, self._tail = bytearray(), bytearray()
         self._lost = 0
         self._used = False
         self._token = ""
         self._frames = FrameReader()
-        self.process = context.Process(target=worker_main, args=(theirs, their_output, settings), daemon=False)
+        self.process = context.Process(target=worker_main, args=(pipe_end, printed_end, settings), daemon=False)
         with (
             _STARTING,
             _environment(settings.options.threads),
@@ -54,16 +55,16 @@ class WorkerProcess:
             _children_allowed(),
         ):
             self.process.start()
-        theirs.close()
-        their_output.close()
+        pipe_end.close()
+        printed_end.close()
         os.set_blocking(self.printed.fileno(), False)
-        self.since = time.monotonic()  # of its start, or of the case it works on
-        self.ready = False  # whether it has loaded the implementation
-        self.device = ""  # the name of what runs its cases, known when it is ready
+        self.since = time.monotonic()  # seconds of time.monotonic: the start of the process, or of its case
+        self.ready = False  # whether the implementation is loaded
+        self.device = ""  # the name of the device that runs its cases, known when it is ready
         self._open = True
 
     def send(self, task: dict[str, Any]) -> None:
-        """Give it a case; OSError where it is gone."""
+        """Send a case; OSError where the worker has ended."""
         self.drain()
         if self._used:  # what was printed while the implementation was loaded belongs to the first case
             self._head.clear()
@@ -75,7 +76,7 @@ class WorkerProcess:
         self.pipe.send_bytes(json.dumps(task | {"token": self._token}).encode())
 
     def receive(self) -> dict[str, Any] | None:
-        """A message that has arrived, None where there is none; BrokenChannelError where it can't be one."""
+        """The next message that has arrived, None where there is none; BrokenChannelError where it is malformed."""
         with suppress(OSError):  # closed
             for _ in range(_CHUNKS):
                 if not self.pipe.poll() or not (data := os.read(self.pipe.fileno(), _CHUNK)):
@@ -84,7 +85,7 @@ class WorkerProcess:
         return self._frames.message()
 
     def result(self) -> dict[str, Any] | None:
-        """What came of the case it was given, None where it isn't there yet; BrokenChannelError."""
+        """The result of the case that was sent, None while there is none; BrokenChannelError where it is malformed."""
         message = self.receive()
         if message is not None:
             token = message.pop("token", None)
@@ -95,14 +96,14 @@ class WorkerProcess:
 
     @property
     def unread(self) -> bool:
-        """Whether more has arrived than the last message."""
+        """Whether bytes have arrived after the last message."""
         try:
             return bool(self._frames) or self.pipe.poll()
         except OSError:
             return False
 
     def drain(self) -> None:
-        """Take what it has printed so far; the middle of a flood is dropped."""
+        """Read what it has printed so far. Of long texts the start and the end are kept."""
         for _ in range(_CHUNKS if self._open else 0):
             try:
                 data = os.read(self.printed.fileno(), _CHUNK)
@@ -116,36 +117,37 @@ class WorkerProcess:
                 return
 
     def _keep(self, data: bytes) -> None:
-        room = KEPT - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
+        free = KEPT - len(self._head)
+        self._head += data[:free]
+        self._tail += data[free:]
         if len(self._tail) > KEPT:
             self._lost += len(self._tail) - KEPT
             del self._tail[:-KEPT]
 
     @property
     def pid(self) -> int:
-        """The process above all that belongs to the worker."""
+        """The id of the reaper, the root of the worker's process tree."""
         assert self.process.pid is not None
         return self.process.pid
 
     @property
     def output(self) -> str:
-        """What it printed since the last case was given to it, bounded."""
+        """What it has printed since the last case was sent, at most twice KEPT bytes."""
         gap = f"\n... {self._lost} bytes ...\n".encode() if self._lost else b""
         return bytes(self._head + gap + self._tail).decode("utf-8", "backslashreplace")
 
     def waitables(self) -> list[Any]:
-        """What becomes readable when it has something to say, or dies."""
+        """Handles for multiprocessing.connection.wait: readable when it sends, prints or ends."""
         return [self.pipe, self.process.sentinel, *([self.printed] if self._open else [])]
 
     @property
     def alive(self) -> bool:
+        """Whether the process is running."""
         return self.process.is_alive()
 
     @property
     def death(self) -> str:
-        """How it ended, in words."""
+        """How it ended, as a phrase for a record."""
         code = self.process.exitcode
         if code is None or code >= 0:
             when = " in the middle of the case" if self.ready else ""
@@ -159,15 +161,15 @@ class WorkerProcess:
         return f"its process died of signal {-code} ({name}{why})"
 
     def finish(self) -> None:
-        """Let an idle worker end by itself; close() is still to come."""
+        """Ask an idle worker to end; close() must follow."""
         with suppress(OSError):
             self.pipe.close()
 
     def close(self, patience: float = 0.0) -> None:
-        """End it, and everything it started, at the latest after patience seconds."""
+        """End the worker and its process tree, after waiting patience seconds for it to end by itself."""
         if patience:
             self.process.join(patience)
-        self.process.terminate()  # its warden ends all that is below it
+        self.process.terminate()  # the reaper ends the process tree
         self.process.join(_LAST)
         self.process.kill()
         self.process.join()
@@ -179,7 +181,7 @@ class WorkerProcess:
 
 @contextmanager
 def _environment(threads: int | None) -> Iterator[None]:
-    """Set the threads of BLAS and OpenMP, which read them when they are loaded: so many, else the user's, else 1."""
+    """Set the number of threads of BLAS and OpenMP in the environment: threads, otherwise the user's, otherwise 1."""
     before = {name: os.environ.get(name) for name in _THREADS}
     for name, value in before.items():
         os.environ[name] = str(threads) if threads is not None else value or "1"
@@ -195,7 +197,7 @@ def _environment(threads: int | None) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """A worker inherits the block, so a Ctrl-C meant for us doesn't hit it before it has left our group."""
+    """Block SIGINT, which the worker inherits: a Ctrl-C must not reach it before it leads its own session."""
     if sys.platform == "win32":
         yield
         return
@@ -208,7 +210,7 @@ def _interrupts_held() -> Iterator[None]:
 
 @contextmanager
 def _main_module_hidden() -> Iterator[None]:
-    """A spawned process runs the main module again for what it defines; a worker needs nothing of it."""
+    """Hide the main module: a spawned process would run it again, and a worker needs nothing of it."""
     main = sys.modules["__main__"]
     shown = vars(main)
     hidden = {name: shown[name] for name in ("__file__", "__spec__") if name in shown}
@@ -223,9 +225,10 @@ def _main_module_hidden() -> Iterator[None]:
 
 @contextmanager
 def _children_allowed() -> Iterator[None]:
-    """A Dask worker under its nanny is a daemon of multiprocessing, which is denied children for fear they outlive it.
+    """Allow children in a daemon of multiprocessing, such as a Dask worker under its nanny.
 
-    Ours don't: they end with it. There is no public way to say so.
+    Daemons may have none because children could outlive them. Workers end with their parent, but multiprocessing has no
+    public way to say so.
     """
     config: dict[str, Any] = getattr(multiprocessing.current_process(), "_config", {})
     before = config.get("daemon")

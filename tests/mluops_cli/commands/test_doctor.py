@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 from pathlib import Path
 
 import numpy as np
@@ -45,3 +46,19 @@ def test_a_part_that_does_not_load_is_code_3(cli: Cli, monkeypatch: pytest.Monke
     monkeypatch.undo()
     assert ran.code == 3
     assert "lost.desc" in ran.out
+
+
+def test_the_extras_are_those_of_the_package(cli: Cli) -> None:
+    """An extra that is told to be installed with pip must be one."""
+    text = (Path(__file__).parents[3] / "pyproject.toml").read_text()
+    part = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    extras = set(re.findall(r"^(\w+) = ", part, re.M)) - {"dev"}
+    told = set(re.findall(r"\[(\w+)\]  ", cli("doctor").out))
+    assert told == extras
+
+
+def test_memory_that_a_control_group_leaves(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("generators.casegen.worker_pool.memory_left", lambda: 500 << 20)
+    ran = cli("doctor")
+    assert ran.code == 3
+    assert re.search(r"MISSING +memory +500.0 MiB available of .*, a network suite needs 1.0 GiB", ran.out)

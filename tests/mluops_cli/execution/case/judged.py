@@ -176,7 +176,7 @@ def returns_at_once(op: str, inputs: Arrays, outputs: Arrays, params: Params) ->
     """What an implementation does whose design returns at once for zero elements."""
 
 
-def _counted(op, inputs, outputs, params):
+def _counted(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> int:
     """A right rulebook; the number of rows of out_indices that are defined."""
     found = right(outputs)
     for name, array in found.items():
@@ -184,17 +184,17 @@ def _counted(op, inputs, outputs, params):
     return len(found["out_indices"])
 
 
-def rubbish_behind_the_rows(op, inputs, outputs, params):
+def rubbish_behind_the_rows(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     rows = _counted(op, inputs, outputs, params)
     outputs["out_indices"][rows:] = 7
     return {"num_act_out": rows}
 
 
-def last_row_missing(op, inputs, outputs, params):
+def last_row_missing(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     rows = _counted(op, inputs, outputs, params)
     outputs["out_indices"][rows - 1] = -1
 
 
-def counts_the_room(op, inputs, outputs, params):
+def counts_the_room(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     _counted(op, inputs, outputs, params)
     return {"num_act_out": len(outputs["out_indices"])}
