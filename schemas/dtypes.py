@@ -1,4 +1,4 @@
-"""Data types and layouts: their names, their numbers' names in a case file, and NumPy's view of them."""
+"""Data types and layouts: our names, the names in a case file, and the dtypes of NumPy."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class DType:
 
     @property
     def is_float(self) -> bool:
+        """Whether elements are real floating-point numbers."""
         return self.kind == "float"
 
 

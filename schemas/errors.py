@@ -1,4 +1,4 @@
-"""Errors: each is one message for the person who typed, with the place and the exit code."""
+"""Errors: each is one message for the person who typed, with a source location and an exit code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """Where something was written: a file, its line and column (from 1), and the key path inside it."""
+    """A file, a line and column in it (from 1), and a key path."""
 
     file: str
     line: int | None = None
@@ -34,7 +34,7 @@ class MluopsError(Exception):
 class InputError(MluopsError):
     """The command, a spec or a case file is wrong: exit code 2.
 
-    The message says what was found and what was expected; the place, if known, stands before it.
+    The message says what was found and what was expected; it begins with the source location, if that is known.
     """
 
     exit_code = 2
@@ -50,7 +50,7 @@ class InputError(MluopsError):
 
 @contextmanager
 def located(place: SourceLocation) -> Iterator[None]:
-    """Give an InputError raised inside, if it has no place yet, this one."""
+    """Add the source location to an InputError raised inside that has none."""
     try:
         yield
     except InputError as error:
@@ -60,4 +60,4 @@ def located(place: SourceLocation) -> Iterator[None]:
 
 
 class UnavailableError(MluopsError):
-    """Something the machine lacks (a library, a package, disk space): one clear line, exit code 3."""
+    """The machine lacks something (a library, a package, disk space): exit code 3."""

@@ -13,9 +13,9 @@ LONGEST_NAME: Final = 200
 
 
 def check_name(name: str, what: str, place: SourceLocation | None = None) -> str:
-    """Return the name of an operator, a suite, a case or a file if it can be one part of a path.
+    r"""Return the name of an operator, a suite, a case or a file if it can be one part of a path.
 
-    Refused with InputError: an empty name, `/` and `\\`, `.` and `..`, a leading dot, characters that can't be printed,
+    Refused with InputError: an empty name, `/` and `\`, `.` and `..`, a leading dot, characters that can't be printed,
     more than LONGEST_NAME bytes. what says in the message what the name is for, such as "suite".
     """
     for problem in _problems(name):

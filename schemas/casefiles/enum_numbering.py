@@ -1,7 +1,8 @@
 """Two enum numberings are in use: older generators number dtypes, layouts and criteria differently.
 
-A binary file of theirs parses and means something else. Here is what betrays it, and how it is read. Text files hold
-names, and files of ours say so: neither can be taken for the other. Source: CASE_FORMAT.md, enum drift.
+A binary file in their numbering parses too, but means something else. This module detects such a file and reads it.
+Text files hold names, and files with metadata of mluops are current: both are certain. Source: CASE_FORMAT.md, enum
+drift.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ MOVED: Final[Mapping[str, Mapping[str, int]]] = {
     },
     "EvaluationCriterion": {"DIFF1": 1, "DIFF2": 2, "DIFF3": 3, "DIFF3_2": 4, "DIFF4": 5},
 }  # fmt: skip
-"""The names that older generators number differently, with their numbers there; other names keep theirs."""
+"""The names that older generators number differently, with the older numbers; other names have one number."""
 
-THRESHOLD_IMAG: Final = (23, 4832)  # the field of Node that holds evaluation_threshold_imag: there, and now
+THRESHOLD_IMAG: Final = (23, 4832)  # the field of Node that holds evaluation_threshold_imag: older, current
 _RANKS: Final = {
     "NCHW": 4, "NHWC": 4, "HWCN": 4, "NDHWC": 5, "NCDHW": 5, "TNC": 3, "NTC": 3, "NC": 2, "NLC": 3, "NCL": 3,
 }  # fmt: skip
@@ -47,14 +48,14 @@ _RANKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """Which numbering a file was written in, as far as its bytes tell: current, old, or ambiguous; and why."""
+    """The numbering a file was written in, as far as its bytes show: current, old, or ambiguous; and the reasons."""
 
     word: str
     reasons: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """One sentence for whoever reads the file, empty where there is nothing to say."""
+        """One sentence for a person, empty where the numbering is the current one."""
         if self.word == OLD:
             return f"its bytes are of the older enum numbering ({'; '.join(self.reasons)}): --generation old reads it"
         if self.word == CURRENT:
@@ -79,7 +80,7 @@ def old_names(enum: str) -> dict[int, str]:
 
 
 def translated(headers: bytes) -> bytes:
-    """The bytes of a Node of the older numbering in the current one; InputError for a number it doesn't know."""
+    """The bytes of a Node of the older numbering in the current one; InputError for a number that it doesn't have."""
     return _translated(headers, proto.Node.DESCRIPTOR, "")
 
 
@@ -121,11 +122,11 @@ def _new_number(enum: str, number: int, where: str) -> bytes:
     return wire.encode_varint(numbers[name])
 
 
-# ---- telling which it is ----
+# ---- detecting the numbering ----
 
 
 def numbering_of(headers: bytes, node: Any, records: Sequence[TensorRecord]) -> Numbering:
-    """Which numbering a binary file that was read as the current one was written in."""
+    """The numbering of a binary file that was read in the current one."""
     old = [*_old_fields(headers), *_old_criteria(node)]
     current = list(_current_numbers(node, records))
     for record in records:
@@ -158,7 +159,7 @@ def _old_criteria(node: Any) -> Iterator[str]:
 
 
 def _current_numbers(node: Any, records: Sequence[TensorRecord]) -> Iterator[str]:
-    """Numbers that the older numbering doesn't have, or that stand for no tensor there."""
+    """Numbers that the older numbering doesn't have, or that are not the dtype of a tensor there."""
     for name in dict.fromkeys(_criteria(node)):
         if name in MOVED["EvaluationCriterion"]:
             yield f"criterion {name} has its current number"
@@ -169,7 +170,7 @@ def _current_numbers(node: Any, records: Sequence[TensorRecord]) -> Iterator[str
 
 
 def _tensor_evidence(record: TensorRecord) -> Iterator[tuple[str, str]]:
-    """What one tensor says: (generation, reason)."""
+    """The evidence of one tensor: (numbering, reason)."""
     dtype = BY_ENUM.get(old_names("DataType").get(record.header.dtype, ""))
     layout = old_names("TensorLayout").get(record.header.layout, "").removeprefix("LAYOUT_")
     if dtype is not None and dtype != record.dtype and record.has_values:
@@ -186,7 +187,7 @@ def _tensor_evidence(record: TensorRecord) -> Iterator[tuple[str, str]]:
 
 
 def _holds(record: TensorRecord) -> bool:
-    """Whether the stored values make up the tensor in number, and its dtype in kind and range."""
+    """Whether the stored values have the number of the shape, and the kind and range of the dtype."""
     try:
         if record.source == "path":
             wanted = math.ceil(record.span * record.dtype.width)

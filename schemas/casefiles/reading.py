@@ -111,9 +111,9 @@ def _holds_parameters(field: str) -> bool:
 def read_case(path: Path, enum_numbering: str = CURRENT) -> CaseFile:
     """Read a .pb or .prototxt case file: headers now, values when a record's array() asks for them.
 
-    generation old reads the enum numbers of a binary file as older generators wrote them. InputError where the file is
-    missing, not a case file, cut off, lacks a required field, or holds an unknown enum number or an op_name that is no
-    name; UnavailableError where this process can't open any file now.
+    enum_numbering old reads the enum numbers of a binary file as older generators wrote them. InputError where the file
+    is missing, not a case file, cut off, lacks a required field, or holds an unknown enum number or a name that can't
+    be part of a path; UnavailableError where this process can't open any file now.
     """
     file = str(path)
     if path.suffix not in SUFFIXES:

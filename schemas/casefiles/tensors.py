@@ -1,4 +1,4 @@
-"""One tensor of a case file: what it is, where its values lie, and its values as an array."""
+"""One tensor of a case file: its description, the place of its values, and its values as an array."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from schemas.suggest import counted
 from schemas.tensor_descriptor import Descriptor, span, sparse_strides
 from schemas.wire import value_fields as values
 
-ABSENT: Final = "NULL"  # an id that contains it stands for no tensor at all
+ABSENT: Final = "NULL"  # a tensor whose id contains it has a null descriptor and a null pointer
 LARGEST: Final = 2**63 - 1  # elements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorRecord:
-    """One tensor of a case file as it stands there.
+    """One tensor as its case file describes it.
 
     header is its Tensor message without bulk values; strides count elements, None when dense. source names what the
     values come from, the first non-empty of value_h, value_f, value_i, value_l, value_ui, value_ul, path and
@@ -45,19 +45,19 @@ class TensorRecord:
 
     @property
     def bulk(self) -> values.Bulk | None:
-        """Where the values lie in the case file, None where they lie elsewhere."""
+        """The place of the values in the case file, None where they are somewhere else."""
         return self.bulks.get(self.source or "")
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Everything that could give values, source first."""
+        """All sources of values that the file has, the one that counts first."""
         found = [name for name in values.BULK.values() if name in self.bulks]
         found += ["path"] if self.header.path else []
         return (*found, *(["random_data"] if self.random is not None else []))
 
     @property
     def descriptor(self) -> Descriptor:
-        """What the operator is told of this tensor."""
+        """The descriptor that the operator gets of this tensor."""
         return Descriptor(self.layout, self.dtype.name, self.shape, self.strides)
 
     @property
@@ -67,17 +67,17 @@ class TensorRecord:
 
     @property
     def span(self) -> int:
-        """Number of elements that are stored: those of a strided tensor include the gaps."""
+        """Number of stored elements: those of a strided tensor include the gaps."""
         return span(self.shape, self.strides)
 
     @property
     def absent(self) -> bool:
-        """Whether this stands for a null descriptor and pointer."""
+        """Whether this is a null descriptor and a null pointer."""
         return ABSENT in self.id
 
     @property
     def has_values(self) -> bool:
-        """Whether the file carries values (random_data only tells how to draw some)."""
+        """Whether the file carries values (random_data says only how to draw some)."""
         return self.source not in (None, "random_data")
 
     @property
@@ -87,13 +87,13 @@ class TensorRecord:
 
     @property
     def judged(self) -> bool:
-        """Whether this output counts: threshold_use = 0 leaves it out."""
+        """Whether this output is judged: threshold_use = 0 leaves it out."""
         return not (self.header.HasField("threshold_use") and self.header.threshold_use == 0)
 
     def value_count(self) -> int | None:
-        """How many elements the stored values make up, by the file's own count; None without stored values.
+        """Number of elements of the stored values, by the file's own count; None without stored values.
 
-        Those of a packed side file are counted until they are too many.
+        Those of a compressed file are counted until they are too many.
         """
         with located(self.place):
             if self.bulk is not None:
@@ -106,9 +106,9 @@ class TensorRecord:
         return None
 
     def stored(self) -> NDArray[Any]:
-        """The stored values, flat and unchecked against the shape, in the storage of values.part_dtype, read-only.
+        """The stored values, flat, not checked against the shape, in the storage of value_fields.part_dtype, read-only.
 
-        A packed value_f of float is a view of the file's map, a side file is mapped. InputError where there are no
+        A packed value_f of float is a view of the mapped file, external data are mapped. InputError where there are no
         values or they can't be read as the dtype.
         """
         with located(self.place):
@@ -120,7 +120,7 @@ class TensorRecord:
             raise self._nothing_stored()
 
     def blocks(self) -> Iterator[NDArray[Any]]:
-        """What stored gives, piece by piece in constant memory; the last piece of a side file may lack bytes."""
+        """The values of stored, piece by piece in constant memory, without a cut-off last element of external data."""
         with located(self.place):
             part, _ = values.part_dtype(self.dtype)
             if self.bulk is not None:
@@ -163,7 +163,7 @@ class TensorRecord:
                 raise self._nothing_stored()
             try:
                 shaped = values.shaped(flat, self.dtype, self.shape, self.strides)
-            except ValueError as error:  # more axes than NumPy has, or no elements times too many
+            except ValueError as error:  # more axes than NumPy has, or a size beyond its limit beside a 0
                 raise InputError(f"shape {list(self.shape)} can't be held in memory: {error}") from None
             shaped.flags.writeable = False
             return shaped
@@ -192,12 +192,12 @@ class TensorRecord:
 def make_record(
     header: Any, bulks: Mapping[str, values.Bulk], role: str, index: int, file: str, folder: Path
 ) -> TensorRecord:
-    """The record of a tensor header and the bulk fields found beside it; InputError where the header makes no sense."""
+    """The record of a tensor header and its value fields; InputError where the header contradicts itself."""
     name: str = header.id
     place = SourceLocation(file, key=f'{role}[{index}] "{name}"')
     dtype = BY_ENUM.get(proto.enum_names("DataType")[header.dtype])
     if dtype is None:
-        raise InputError(f"dtype {proto.enum_names('DataType')[header.dtype]} is none a tensor can have", place)
+        raise InputError(f"{proto.enum_names('DataType')[header.dtype]} is not the dtype of a tensor", place)
     layout = proto.enum_names("TensorLayout")[header.layout].removeprefix("LAYOUT_")
     shape, steps = tuple(header.shape.dims), tuple(header.shape.dim_stride)
     if any(dim < 0 for dim in shape):

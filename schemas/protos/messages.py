@@ -1,7 +1,7 @@
 """The case file's message classes, made at run time from the shipped descriptor.
 
-No generated code, so any protobuf runtime from 5 on will do, and a pool of our own, so another module's copy of the
-same interface in the same process doesn't clash. protobuf is imported on first use.
+There is no generated code, so any protobuf runtime from 5 on works. The descriptor pool is our own, so another module
+in the process may have a copy of the same interface. protobuf is imported on first use.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ def extension(name: str) -> Any:
 
 
 def get_meta(node: Any) -> Any | None:
-    """Our CaseMeta of a Node, None where it carries none."""
+    """The CaseMeta of a Node, None where it has none."""
     handle = extension("mluops_case")
     return node.Extensions[handle] if node.HasExtension(handle) else None
 
 
 def set_meta(node: Any, meta: Any | None) -> None:
-    """Put our CaseMeta on a Node, or take it off."""
+    """Set the CaseMeta of a Node, or clear it."""
     handle = extension("mluops_case")
     node.ClearExtension(handle)
     if meta is not None:
@@ -92,7 +92,7 @@ def parse_text(text: str, message: Any, file: str) -> Any:
 
 
 def _cut(message: str) -> str:
-    """The two ends of a long message: protobuf quotes the whole line, then says what is wrong with it."""
+    """The two ends of a long message: protobuf quotes the whole line before its message."""
     return message if len(message) <= 2 * _QUOTED else f"{message[:_QUOTED]} ... {message[-_QUOTED:]}"
 
 

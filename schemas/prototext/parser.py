@@ -1,9 +1,9 @@
 """Protobuf text with long runs of values: the runs are read in bulk, everything else by protobuf's own parser.
 
-A run is many `value_x: NUMBER` lines in a row, or one long `value_x: [NUMBER, ...]`, in nothing but plain spelling. It
-is taken out and one line of its form, with a number that occurs nowhere else, left in its place: whatever protobuf says
-of that line, it would say of the run. What is unusual in any way goes to protobuf whole, so that nothing is accepted
-that it refuses, and every message has its place.
+A run is many `value_x: NUMBER` lines in a row, or one long `value_x: [NUMBER, ...]`, without comments or unusual
+spellings. A placeholder replaces it: one line of the same form with a number that no other line has. protobuf accepts
+or refuses that line as it would the run. protobuf parses a text with anything unusual itself, so that nothing is
+accepted that it refuses, and every error has its line and column.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from schemas.errors import InputError
 from schemas.protos import messages as proto
 from schemas.wire.value_fields import BULK
 
-_LEAST: Final = 64  # values from which on a run is worth it
+_LEAST: Final = 64  # values of the shortest run
 _STEP: Final = 4096  # values matched at once: the matcher's memory grows with them
-_FIRST: Final = 7_000_001  # what stands for the first run: a whole number that float32 holds, the next ones too
+_FIRST: Final = 7_000_001  # the first placeholder: float32 holds it and the next ones exactly
 _MOST: Final = 1_000_000  # runs in one file
 
 _WHOLE: Final = r"-?(?:0|[1-9][0-9]{0,18})"
@@ -30,7 +30,7 @@ _READ: Final[dict[str, Callable[[str], Any]]] = {"value_f": float, "value_h": st
 
 
 class _Patterns:
-    """How a run of one field looks: its first line, then as many lines with the same head as there are; or a list."""
+    """The patterns of a run of one field: its first line and more lines with the same head, or a list."""
 
     def __init__(self, field: str) -> None:
         self.number = _NUMBERS.get(field, _WHOLE)
@@ -52,17 +52,17 @@ _CANDIDATE: Final = re.compile(r"^[ \t]*(value_(?:h|f|i|l|ui|ul)):", re.MULTILIN
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One run: its field, its values, the text that stands for it, and how many lines that text is shorter."""
+    """One run: its field, its values, its placeholder, and the number of lines that the placeholder saves."""
 
     field: str
     words: list[str]
     key: Any
-    line: int  # of the text that stands for it, from 1
+    line: int  # of the placeholder, from 1
     removed: int
 
 
 def parse_case_text(text: str, file: str) -> Any:
-    """The Node of a case file's text, equal to what protobuf's parser makes of it; InputError with file:line:column."""
+    """The Node of a case file's text, equal to that of protobuf's parser; InputError with file:line:column."""
     kept, runs = _cut(text)
     if runs:
         try:
@@ -78,7 +78,7 @@ def parse_case_text(text: str, file: str) -> Any:
 
 
 def _cut(text: str) -> tuple[str, list[_Run]]:
-    """The text with a line for each of its runs, and the runs."""
+    """The text with a placeholder for each of its runs, and the runs."""
     kept: list[str] = []
     runs: list[_Run] = []
     at = done = 0
@@ -106,7 +106,7 @@ def _cut(text: str) -> tuple[str, list[_Run]]:
     return "".join(kept), runs
 
 
-Found = tuple[str, list[str], int]  # head of the line, the numbers, where the text goes on
+Found = tuple[str, list[str], int]  # head of the line, the numbers, offset after the run
 
 
 def _lines(text: str, start: int, field: str) -> Found | None:
@@ -141,7 +141,7 @@ def _chunks(pattern: re.Pattern[str], text: str, at: int) -> Iterator[re.Match[s
 
 
 def _put_back(node: Any, runs: list[_Run]) -> bool:
-    """Replace what stands for the runs by their values; False where protobuf has to look at the text itself."""
+    """Replace the placeholders by the values; False where protobuf has to parse the text itself."""
     waiting = {(run.field, run.key): run for run in runs}
     placed = 0
     for tensor in (*node.input, *node.output):

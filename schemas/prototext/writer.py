@@ -1,4 +1,4 @@
-"""Values as lines of protobuf text, in bulk: digits that read back to the same bits, as few as that takes."""
+"""Values as lines of protobuf text, in bulk: the fewest digits that read back to the same bits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lines(encoded: Payload | HexFloats, indent: str) -> Iterator[bytes]:
         chunk = encoded.entries[at : at + _CHUNK]
         if chunk.dtype.kind == "b":
             chunk = chunk.view(np.uint8)
-        # float32 prints its own shortest digits; integers go through Python's, which is quicker
+        # NumPy prints the shortest digits of a float32; Python formats integers faster
         words = chunk.astype("U").tolist() if chunk.dtype.kind == "f" else map(str, chunk.tolist())
         yield (head + f"\n{head}".join(words) + "\n").encode()
 

@@ -1,8 +1,8 @@
 """Protobuf's wire format: the fields of a mapped message, and runs of unpacked elements measured and read in bulk.
 
-Python steps over fields, of which a tensor has a dozen; elements go through NumPy in chunks of bounded scratch. Offsets
-are bytes from the start of the buffer. A malformed buffer raises InputError, and nothing a length merely claims is
-allocated.
+Python reads fields one by one, of which a tensor has a dozen; NumPy reads elements in chunks of bounded size. Offsets
+are bytes from the start of the buffer. A malformed buffer raises InputError, and no memory is allocated for a length
+before its bytes are there.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ END_GROUP: Final = 4
 FIXED32: Final = 5
 
 MAX_MESSAGE: Final = 2**31 - 1  # bytes; protobuf's own limit
-_CHUNK_BYTES: Final = 1 << 16  # bytes looked at at once
+_CHUNK_BYTES: Final = 1 << 16  # bytes per step
 _DEEPEST: Final = 100  # nested groups
 
 Buffer = Any  # bytes or mmap: indexing gives ints
 
 
 class Field(NamedTuple):
-    """One field: its number and wire type, where its tag begins, where its value begins and ends."""
+    """One field: its number and wire type, the offset of its tag, and the first and last offset of its value."""
 
     number: int
     kind: int
@@ -60,7 +60,7 @@ def encode_tag(number: int, kind: int) -> bytes:
 
 
 def read_varint(buffer: Buffer, at: int, end: int) -> tuple[int, int]:
-    """The varint at an offset and the offset behind it; InputError where it is cut off or longer than 64 bits."""
+    """The varint at an offset and the offset after it; InputError where it is cut off or longer than 64 bits."""
     value = shift = 0
     begin = at
     while at < end:
@@ -135,9 +135,9 @@ def _end_of_group(buffer: Buffer, at: int, end: int, number: int) -> int:
 
 
 def end_of_run(raw: Bytes, number: int, kind: int) -> int:
-    """How many leading bytes are elements of one unpacked repeated field: VARINT, FIXED32 or a short string (LEN).
+    """Number of leading bytes that are elements of one unpacked repeated field: VARINT, FIXED32 or short strings (LEN).
 
-    Stops before the first byte that is anything else, or that only a closer look (read_field) can tell.
+    Stops before the first byte that is anything else, or that needs read_field.
     """
     tag = np.frombuffer(encode_tag(number, kind), np.uint8)
     measure = {VARINT: _varint_run, FIXED32: _fixed_run, LEN: _string_run}[kind]
@@ -193,7 +193,7 @@ def _strings(chunk: Bytes, tag: Bytes) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def _leading(flags: NDArray[np.bool_]) -> int:
-    """How many leading flags are set."""
+    """Number of leading flags that are set."""
     return int(np.argmin(flags)) if flags.size and not flags.all() else int(flags.size)
 
 
@@ -244,7 +244,7 @@ def _hex_numbers(chunk: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int6
         first = int(wrong.argmax())
         text = bytes(chunk[starts[first] : starts[first] + min(sizes[first], 40)]).decode("ascii", "backslashreplace")
         raise InputError(f"value {done + first} is {text!r}, expected 1 to 16 hex digits")
-    # The sixteen characters before each string's end, as two big-endian words; what isn't of the string is masked.
+    # The sixteen characters before each string's end, as two big-endian words; characters before the string are masked.
     padded = np.zeros((chunk.size // 8 + 3) * 8, np.uint8)
     padded[16 : 16 + chunk.size] = chunk
     words = np.lib.stride_tricks.as_strided(padded.view(">u8"), (padded.size - 7,), (1,))
@@ -258,7 +258,7 @@ _BYTES_KEPT: Final = np.array([(1 << 8 * count) - 1 for count in range(9)], np.u
 
 
 def _nibbles(words: NDArray[Any], digits: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """The number that the last so many of eight hex characters make, 0 of none."""
+    """The numbers that the last digits of eight hex characters each make; 0 where there are no digits."""
     words = words.astype(np.uint64) & _BYTES_KEPT[digits]
     values: NDArray[np.uint64] = (words & np.uint64(0x0F0F0F0F0F0F0F0F)) + np.uint64(9) * (
         words >> np.uint64(6) & np.uint64(0x0101010101010101)

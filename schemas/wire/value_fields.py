@@ -1,4 +1,4 @@
-"""Which fields of a Tensor hold the values of which dtype, and the way between such a field and an array."""
+"""Which fields of a Tensor hold the values of which dtype, and reading such a field as an array."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from schemas.wire.varints import Bytes, count_varints, decode_varints
 
 BITS: Final = "bits"  # the low bits of an entry are the element's bit pattern
 NUMBER: Final = "number"  # an entry is the element's value
-_BLOCK: Final = 1 << 20  # floats looked at at once
-_HELD: Final = 16 << 20  # bytes decoded before mapped pages are given back
+_BLOCK: Final = 1 << 20  # floats per step
+_HELD: Final = 16 << 20  # bytes decoded before mapped pages are released
 
 FIELDS: Final[dict[str, dict[str, str]]] = {
     "half": {"value_i": BITS, "value_h": BITS, "value_f": NUMBER},
@@ -45,7 +45,7 @@ NUMBERS: Final[dict[str, int]] = {
     "value_h": 9, "value_f": 7, "value_i": 8, "value_l": 17, "value_ui": 18, "value_ul": 19,
 }  # fmt: skip
 BULK: Final[dict[int, str]] = {number: name for name, number in NUMBERS.items()}
-"""Field number -> name of the repeated value fields, in the order in which the first non-empty wins."""
+"""Field number -> name of the repeated value fields, in order of priority: the first one that holds values counts."""
 
 ENTRIES: Final[dict[str, Any]] = {
     "value_i": np.int32,
@@ -67,15 +67,17 @@ def part_dtype(dtype: DType) -> tuple[DType, int]:
 
 
 def array_shape(dtype: DType, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of an array that holds a tensor: complex_half has an axis (re, im) more at the end, int31 one (high,
-    low) at the front."""
+    """The shape of an array that holds a tensor.
+
+    complex_half has one more axis (re, im) at the end, int31 one more axis (high, low) at the front.
+    """
     if dtype.storage is not None or dtype.name not in PARTS:
         return shape
     return (2, *shape) if dtype.name == "int31" else (*shape, 2)
 
 
 def shaped(flat: NDArray[Any], dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> NDArray[Any]:
-    """The flat entries of a tensor (its span, when strided) seen in its shape; a view. ValueError where NumPy can't."""
+    """The flat entries of a tensor (its span, when strided) in its shape, a view. ValueError where NumPy can't."""
     whole = array_shape(dtype, shape)
     if dtype.storage is not None:
         flat = flat.view(dtype.storage)
@@ -91,7 +93,7 @@ def shaped(flat: NDArray[Any], dtype: DType, shape: tuple[int, ...], strides: tu
 
 @dataclass(slots=True)
 class Bulk:
-    """Where the elements of one value field lie in a buffer: spans (start, end, packed), in order.
+    """The place of one value field in a buffer: spans (start, end, packed), in order.
 
     A packed span covers the elements alone, an unpacked one their tags too.
     """
@@ -101,7 +103,7 @@ class Bulk:
     spans: list[tuple[int, int, bool]] = field(default_factory=list)
 
     def add(self, start: int, end: int, packed: bool) -> None:
-        """Append a span; unpacked elements that follow each other join into one."""
+        """Append a span; adjacent unpacked spans become one."""
         if self.spans and not packed:
             first, last, before = self.spans[-1]
             if not before and last == start:
@@ -118,7 +120,7 @@ class Bulk:
             yield np.frombuffer(self.buffer, np.uint8, end - start, start), packed
 
     def count(self) -> int:
-        """Number of entries; InputError where the bytes are none."""
+        """Number of entries; InputError where the bytes aren't entries."""
         total = 0
         for raw, packed in self.views():
             if self.name == "value_h":
@@ -133,7 +135,7 @@ class Bulk:
         return total
 
     def floats(self) -> NDArray[Any]:
-        """The entries of value_f: a view of the buffer where they lie in one packed span."""
+        """The entries of value_f: a view of the buffer if they are one packed span."""
         parts = [
             raw.view("<f4") if packed else wire.unpack_fixed32(raw, NUMBERS["value_f"]) for raw, packed in self.views()
         ]
@@ -149,14 +151,14 @@ class Bulk:
                 yield piece.view("<f4") if packed else wire.unpack_fixed32(piece, NUMBERS["value_f"])
 
     def release(self) -> None:
-        """Give the memory back that looking at a mapped file has taken; it is read again when it is needed."""
+        """Release the mapped pages; they are read again when they are needed."""
         if isinstance(self.buffer, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             for start, end, _ in self.spans:
                 begin = start // mmap.PAGESIZE * mmap.PAGESIZE
                 self.buffer.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
     def integers(self) -> Iterator[NDArray[np.uint64]]:
-        """The entries of any other field as the unsigned numbers on the wire, chunk by chunk."""
+        """The entries of any other field as unsigned numbers, chunk by chunk."""
         for raw, packed in self.views():
             if self.name == "value_h":
                 yield from wire.decode_hex(raw, NUMBERS["value_h"])
@@ -183,7 +185,7 @@ def decode(bulk: Bulk, dtype: DType, count: int) -> NDArray[Any]:
 
 
 def decoded_blocks(bulk: Bulk, dtype: DType) -> Iterator[NDArray[Any]]:
-    """What decode gives, piece by piece; the pages of a mapped file are given back in between."""
+    """The values of decode, piece by piece; the pages of a mapped file are released in between."""
     _, storage = _way(bulk.name, dtype)
     blocks = bulk.float_blocks() if bulk.name == "value_f" else _integer_blocks(bulk, dtype)
     held = at = 0
@@ -240,7 +242,7 @@ def _bits_of(chunk: NDArray[np.uint64], name: str, dtype: DType, at: int) -> NDA
 def _number_of(chunk: NDArray[np.uint64], name: str, dtype: DType, at: int) -> NDArray[Any]:
     assert dtype.storage is not None
     entry = np.dtype(ENTRIES[name])
-    # As every protobuf reader does, 32-bit fields keep the low 32 bits of what the wire carries.
+    # 32-bit fields keep the low 32 bits of the varint, as in every protobuf reader.
     entries = chunk.astype(f"<u{entry.itemsize}").view(entry)
     low, high = _range(dtype, entry)
     limits = np.iinfo(entry)

@@ -1,6 +1,6 @@
-"""Whole arrays to protobuf varints and back, by NumPy in chunks of bounded scratch.
+"""Arrays to protobuf varints and back, by NumPy in chunks of bounded size.
 
-Nothing that a length merely claims is allocated. Malformed bytes raise InputError.
+Malformed bytes raise InputError.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def _words(raw: Bytes) -> NDArray[np.uint64]:
 
 
 def _as_unsigned(chunk: NDArray[Any]) -> NDArray[Any]:
-    """Integers or bools as the unsigned numbers that the wire carries: negative ones wrap in 64 bits."""
+    """Integers or bools as the unsigned numbers of varints: negative ones are 64-bit two's complement."""
     if chunk.dtype.kind == "i":
         return chunk.astype(np.int64).view(np.uint64)
     return chunk.view(np.uint8) if chunk.dtype.kind == "b" else chunk
 
 
 def _limits(dtype: np.dtype[Any]) -> list[Any]:
-    """The least numbers that take 2, 3 ... bytes, as far as the unsigned dtype holds them."""
+    """The smallest numbers that take 2, 3 ... bytes, up to the range of the unsigned dtype."""
     return [dtype.type(1 << shift) for shift in range(7, 8 * dtype.itemsize, 7)]
 
 
@@ -69,7 +69,7 @@ def _chunks(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
 
 
 def varints_size(values: NDArray[Any]) -> int:
-    """Bytes that a flat array of integers or bools takes as varints; a negative number takes 10."""
+    """Bytes of a flat array of integers or bools as varints; a negative number takes 10."""
     total = int(values.size)
     for chunk in _chunks(values):
         for limit in _limits(chunk.dtype):
@@ -108,7 +108,7 @@ def encode_varints(values: NDArray[Any]) -> Iterator[Bytes]:
 
 
 def count_varints(raw: Bytes) -> int:
-    """How many varints end in these bytes."""
+    """Number of varints that end in these bytes."""
     return sum(int(np.count_nonzero(raw[at : at + _CHUNK_BYTES] < 128)) for at in range(0, raw.size, _CHUNK_BYTES))
 
 

@@ -142,3 +142,10 @@ def test_f7_values_that_the_manifest_does_not_say_are_found(tmp_path: Path) -> N
         ("y", f"y has hash no values, the manifest says {wrong}")
     ]
     assert found({"name": "x", "hash": right}) == [("", "2 tensors, the manifest says 1")]
+
+
+def test_b12_the_manifest_is_on_the_disk_when_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
+    write_manifest(tmp_path, {})
+    assert synced == [(tmp_path / "manifest.json").stat().st_ino, tmp_path.stat().st_ino]

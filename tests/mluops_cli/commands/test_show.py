@@ -201,7 +201,7 @@ def _peak(*arguments: object) -> float:
 
 
 def _sparse_case(folder: Path, size: int) -> Path:
-    """Two tensors of size bytes each, one in a side file, one inline if a message holds it, all zeros and no disk."""
+    """Two tensors of size bytes each, one in external data, one inline if a message holds it, all zeros and no disk."""
     node = proto.Node(op_name="abs")
     node.input.add(id="s", shape={"dims": [size // 4]}, layout=5, dtype=2, path="s.bin")
     with (folder / "s.bin").open("wb") as file:

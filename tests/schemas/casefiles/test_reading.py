@@ -105,7 +105,7 @@ def test_a_text_in_utf8_whatever_the_locale(tmp_path: Path) -> None:
         (b"\x2a\x01a\x32\x03\x0a\x01x", ".pb", "required input[0].shape, input[0].layout, input[0].dtype missing"),
         ("input {}", ".prototxt", "required op_name, input[0].id, input[0].shape"),
         (b"\x2a\x02\xff\xfe", ".pb", "op_name: b'\\xff\\xfe' is not UTF-8"),
-        (make_node(1, dtype="invalid"), ".pb", "dtype DTYPE_INVALID is none"),
+        (make_node(1, dtype="invalid"), ".pb", "DTYPE_INVALID is not the dtype of a tensor"),
     ],
 )
 def test_files_that_are_no_cases(tmp_path: Path, content: Any, suffix: str, message: str) -> None:

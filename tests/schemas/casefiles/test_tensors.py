@@ -1,4 +1,4 @@
-"""Values of tensors: each dtype from each field, priorities, shapes, strides, side files, and what is refused."""
+"""Values of tensors: each dtype from each field, priorities, shapes, strides, external data, and what is refused."""
 
 from __future__ import annotations
 
