@@ -12,7 +12,7 @@ F = np.float32
 ONE: Final = F(1)
 
 # The pixel coordinate of a grid value: the factors in different orders.
-COORDINATES: Final[dict[str, Callable[[Array, Any], Array]]] = {
+COORDINATES: Final[dict[str, Callable[[Array, Any], Any]]] = {
     "(g+1)*s/2": lambda g, s: (g + ONE) * s / F(2),
     "(g+1)*(s/2)": lambda g, s: (g + ONE) * (s / F(2)),
     "(g+1)/2*s": lambda g, s: (g + ONE) / F(2) * s,
@@ -32,35 +32,35 @@ def flushed(values: Array) -> Array:
     return result
 
 
-def _weighted(v: list[Array], y: Array, x: Array) -> Array:
+def _weighted(v: list[Array], y: Array, x: Array) -> Any:
     return x * y * v[0] + (ONE - x) * y * v[1] + x * (ONE - y) * v[2] + (ONE - x) * (ONE - y) * v[3]
 
 
-def _rows_first(v: list[Array], y: Array, x: Array) -> Array:
+def _rows_first(v: list[Array], y: Array, x: Array) -> Any:
     return y * (x * v[0] + (ONE - x) * v[1]) + (ONE - y) * (x * v[2] + (ONE - x) * v[3])
 
 
-def _columns_first(v: list[Array], y: Array, x: Array) -> Array:
+def _columns_first(v: list[Array], y: Array, x: Array) -> Any:
     return (v[0] * y + v[2] * (ONE - y)) * x + (v[1] * y + v[3] * (ONE - y)) * (ONE - x)
 
 
-def _fused_steps(v: list[Array], y: Array, x: Array) -> Array:
+def _fused_steps(v: list[Array], y: Array, x: Array) -> Any:
     top, bottom = fused(v[1] - v[0], ONE - x, v[0]), fused(v[3] - v[2], ONE - x, v[2])
     return fused(bottom - top, ONE - y, top)
 
 
-def _fused_sum(v: list[Array], y: Array, x: Array) -> Array:
+def _fused_sum(v: list[Array], y: Array, x: Array) -> Any:
     first = fused(v[1], (ONE - x) * y, x * y * v[0])
     return fused(v[3], (ONE - x) * (ONE - y), fused(v[2], x * (ONE - y), first))
 
 
-def _backwards_flushed(v: list[Array], y: Array, x: Array) -> Array:
+def _backwards_flushed(v: list[Array], y: Array, x: Array) -> Any:
     total = v[3] * ((ONE - x) * (ONE - y)) + v[2] * (x * (ONE - y))
     return flushed(total + v[1] * ((ONE - x) * y) + v[0] * (x * y))
 
 
 # The sample of four corners with the weights y, x of the low sides.
-INTERPOLATIONS: Final[dict[str, Callable[[list[Array], Array, Array], Array]]] = {
+INTERPOLATIONS: Final[dict[str, Callable[[list[Array], Array, Array], Any]]] = {
     "weighted sum": _weighted,
     "rows first": _rows_first,
     "columns first": _columns_first,
@@ -92,7 +92,8 @@ def sample(images: Array, grid: Array, coordinates: str, interpolation: str) -> 
         values[inside] = images[image[inside], y[inside].astype(int), x[inside].astype(int)]
         corners.append(values)
     with np.errstate(over="ignore", invalid="ignore"):
-        return INTERPOLATIONS[interpolation](corners, wy, wx).reshape(*grid.shape[:3], C)
+        result: Array = INTERPOLATIONS[interpolation](corners, wy, wx).reshape(*grid.shape[:3], C)
+    return result
 
 
 def scatter(
@@ -141,12 +142,11 @@ def worst(output: Array, baseline: Array, bound: Array) -> float:
     return float(np.nan_to_num(ratios, nan=np.inf).max(initial=0.0))
 
 
-def draw_grid(rng: np.random.Generator, N: int, H: int, W: int) -> Array:
+def draw_grid(rng: np.random.Generator, N: int, H: int, W: int) -> Any:
     """Grid values anywhere, on pixel centres, one ulp beside them, and beyond the border."""
     shape = (N, int(rng.integers(1, 6)), int(rng.integers(1, 6)))
-    centres: Array = np.stack(
-        [2 * rng.integers(0, size, shape) / max(size - 1, 1) - 1 for size in (H, W)], axis=-1
-    ).astype(F)
+    steps = [2 * rng.integers(0, size, shape) / max(size - 1, 1) - 1 for size in (H, W)]
+    centres = np.stack(steps, axis=-1, dtype=F, casting="same_kind")
     kind = int(rng.integers(0, 5))
     if kind == 0:
         return centres
@@ -161,9 +161,8 @@ def draw_grid(rng: np.random.Generator, N: int, H: int, W: int) -> Array:
     return anywhere
 
 
-def draw_values(rng: np.random.Generator, shape: tuple[int, ...], *, decades: int = 0) -> Array:
+def draw_values(rng: np.random.Generator, shape: tuple[int, ...], *, decades: int = 0) -> Any:
     """Values around one magnitude from 1e-35 to 1e30, spread over so many decades."""
     magnitude = 10.0 ** rng.uniform(-35, 30 - decades)
     spread = 10.0 ** rng.uniform(0, decades, shape) if decades else 1.0
-    values: Array = rng.standard_normal(shape) * magnitude * spread
-    return values.astype(F)
+    return (np.asarray(rng.standard_normal(shape)) * magnitude * spread).astype(F)

