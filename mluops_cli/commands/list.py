@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
@@ -11,31 +13,43 @@ from mluops_cli.commands.options import plugin_option
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.units import format_bytes
 
+if TYPE_CHECKING:
+    from generators.contracts.case import Case
+
 
 @click.command(epilog="Example: mluops list psamask_forward psamask_backward")
 @click.argument("ops", metavar="[OP]...", nargs=-1)
+@click.option(
+    "--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Only the specs in this file or folder."
+)
 @plugin_option
-def command(ops: tuple[str, ...], plugins: tuple[Path, ...]) -> None:
+def command(ops: tuple[str, ...], specs: tuple[Path, ...], plugins: tuple[Path, ...]) -> None:
     """List operators and suites with their number of cases and the bytes of their tensors.
 
     Everything is counted from the specs; no data is made.
     """
     from generators.casegen.case_data import case_bytes
-    from generators.operator_registry import operator_named, operators
-    from generators.specs.expansion import expand_operator
 
-    rows: list[tuple[str, str, str, str]] = [("operator", "suite", "cases", "bytes")]
-    total, total_bytes = 0, 0
-    for op in dict.fromkeys(ops or sorted(operators())):
-        operator_named(op)
-        cases: Counter[str] = Counter()
-        sizes: Counter[str] = Counter()
-        for case in expand_operator(op):
-            cases[case.suite] += 1
-            sizes[case.suite] += case_bytes(case)
-        rows += [(op, suite, str(cases[suite]), format_bytes(sizes[suite])) for suite in cases]
-        total += cases.total()
-        total_bytes += sizes.total()
-    rows.append(("all", "", str(total), format_bytes(total_bytes)))
+    counts: Counter[tuple[str, str]] = Counter()
+    sizes: Counter[tuple[str, str]] = Counter()
+    for case in _cases(ops, specs):
+        counts[case.op, case.suite] += 1
+        sizes[case.op, case.suite] += case_bytes(case)
+    rows = [("operator", "suite", "cases", "bytes")]
+    rows += [(*key, str(counts[key]), format_bytes(sizes[key])) for key in counts]
+    rows.append(("all", "", str(counts.total()), format_bytes(sizes.total())))
     for line in table_lines(rows, right=frozenset({2, 3})):
         click.echo(line)
+
+
+def _cases(ops: tuple[str, ...], specs: tuple[Path, ...]) -> Iterator[Case]:
+    """The cases of the given specs, or the built-in ones, in the order of the specs."""
+    from generators.operator_registry import operators
+    from generators.specs.expansion import expand_operator
+    from generators.specs.selection import select_cases
+
+    if specs:
+        yield from select_cases(ops, (), specs, 1)
+        return
+    for op in dict.fromkeys(ops or sorted(operators())):
+        yield from expand_operator(op)
