@@ -58,7 +58,10 @@ def write_files(files: Sequence[tuple[Path, Writer]], *, durable: bool = False) 
 
 
 def write_file(path: Path, write: Writer, *, durable: bool = False) -> int:
-    """Write one file as a whole, see write_files; a device or a pipe, such as /dev/stdout, is written directly."""
+    """Write one file as a whole, see write_files.
+
+    A device or a pipe, such as /dev/stdout, is written directly. A link is replaced by the file.
+    """
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         with _reported(path), path.open("wb") as device:
             return _fill(device, write, durable=False)

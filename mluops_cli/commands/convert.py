@@ -42,6 +42,7 @@ def command(
     Bits, fields and their values stay as they are; nothing is drawn. What can't be converted is a warning on stderr.
     No file that is to be converted is written over.
     """
+    from schemas.atomic_files import remove_leftovers
     from schemas.casefiles.converting import convert_case
     from schemas.casefiles.reading import read_case
     from schemas.errors import InputError, MluopsError
@@ -52,6 +53,8 @@ def command(
     tree = source.is_dir()
     pairs = _tree(source, target, format_) if tree else [(source, _file(source, target, format_))]
     inputs = {os.path.realpath(path) for path, _ in pairs}
+    for folder in {to.parent for _, to in pairs}:
+        remove_leftovers(folder)
     written = failed = 0
     for path, to in pairs:
         try:

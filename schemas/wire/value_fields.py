@@ -131,7 +131,11 @@ class Bulk:
                     raise InputError(f"value_f holds {counted(raw.size, 'byte')}, no multiple of 4")
                 total += raw.size // size
             else:
-                total += count_varints(raw) // (1 if packed else 2)
+                varints = 0
+                for at in range(0, raw.size, _HELD):
+                    varints += count_varints(raw[at : at + _HELD])
+                    self.release()
+                total += varints // (1 if packed else 2)
         return total
 
     def floats(self) -> NDArray[Any]:

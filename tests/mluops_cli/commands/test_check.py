@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import xxhash
 
 from schemas.protos import messages as proto
+from schemas.wire import codec as wire
+from tests.mluops_cli.commands.peak_memory import peak
 from tests.mluops_cli.conftest import Cli
+from tests.schemas.casefiles.building import number_of
 
 PSAMASK = """op_name: "psamask_forward"
 input { id: "in" shape { dims: [1, 2, 2, 9] } layout: LAYOUT_NHWC dtype: DTYPE_FLOAT
@@ -283,3 +288,26 @@ def test_f7_values_that_are_not_those_of_the_manifest(cli: Cli, tmp_path: Path) 
     messages = [each["message"] for each in told["findings"] if each["rule"] == "manifest"]
     assert len(messages) == told["files"]
     assert all("the manifest is damaged" in message for message in messages)
+
+
+def test_the_hashes_of_large_tensors_take_constant_memory(cli: Cli, tmp_path: Path) -> None:
+    """Values inline (integers, which are decoded) and in external data, of 120 MB each."""
+    size = 120 << 20
+    node = proto.Node(op_name="abs")
+    node.input.add(id="e", shape={"dims": [size]}, layout=5, dtype=number_of("int8"), path="e.bin")
+    head = proto.Tensor(id="i", shape={"dims": [size]}, layout=5, dtype=number_of("int8")).SerializeToString()
+    head += b"\x42" + wire.encode_varint(size)
+    folder = tmp_path / "abs" / "s"
+    folder.mkdir(parents=True)
+    start = node.SerializeToString() + b"\x3a" + wire.encode_varint(len(head) + size) + head
+    (folder / "x.pb").write_bytes(start)
+    os.truncate(folder / "x.pb", len(start) + size)
+    (folder / "e.bin").touch()
+    os.truncate(folder / "e.bin", size)
+    zeros = xxhash.xxh3_128_hexdigest(bytes(size))
+    tensors = [{"name": name, "hash": zeros} for name in "ei"]
+    entry = {"files": ["abs/s/x.pb"], "tensors": tensors}
+    (tmp_path / "manifest.json").write_text(json.dumps({"mluops": "0", "cases": {"abs/s/x": entry}}))
+    assert peak("check", tmp_path, code=1) < 150
+    told = json.loads(cli("check", "--json", tmp_path).out)
+    assert {each["rule"] for each in told["findings"]}.isdisjoint({"manifest", "count", "unreadable"})

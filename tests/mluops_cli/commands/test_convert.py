@@ -177,3 +177,11 @@ def test_f14_long_names(cli: Cli, tmp_path: Path) -> None:
     for path in (tmp_path / "out").glob("*.pb"):
         with read_case(path) as case:
             assert case.inputs[0].array().tolist() == [1, 2, 3]
+
+
+def test_b12_what_a_killed_convert_left_is_removed(cli: Cli, tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".mluops-0123456789abcdef.part").write_bytes(b"half a file")
+    (tmp_path / "out" / ".mine.part").write_bytes(b"foreign")
+    assert cli("convert", tree, tmp_path / "out").code == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [".mine.part", "a.v1.pb", "deep er"]

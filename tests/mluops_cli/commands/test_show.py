@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import xxhash
 from mluops_cli.inspection import statistics as metrics
 from schemas.protos import messages as proto
 from schemas.wire import codec as wire
-from tests.conftest import PROJECT
+from tests.mluops_cli.commands.peak_memory import peak
 from tests.mluops_cli.conftest import Cli
 
 CASE = """op_name: "psamask_forward"
@@ -183,23 +181,6 @@ def test_what_is_odd_is_told_in_words(cli: Cli, tmp_path: Path) -> None:
     assert "value_i can't hold values of float8_e8m0fnu" in ran.err
 
 
-def _peak(*arguments: object) -> float:
-    """Megabytes that `mluops ARGUMENTS...` takes at most."""
-    if not Path("/proc/self/status").is_file():
-        pytest.skip("needs /proc")
-    # Not getrusage: its peak counts what the process was before exec, which is as large as this one.
-    code = (
-        "import pathlib, re, sys; from mluops_cli.main import main\n"
-        "try: main(sys.argv[1:])\n"
-        "finally:\n"
-        "    status = pathlib.Path('/proc/self/status').read_text()\n"
-        "    print(re.search(r'VmHWM:\\s*(\\d+)', status)[1], file=sys.stderr)"
-    )
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=PROJECT)
-    return int(ran.stderr.split()[-1]) / 1024
-
-
 def _sparse_case(folder: Path, size: int) -> Path:
     """Two tensors of size bytes each, one in external data, one inline if a message holds it, all zeros and no disk."""
     node = proto.Node(op_name="abs")
@@ -220,19 +201,19 @@ def _sparse_case(folder: Path, size: int) -> Path:
 
 
 def test_figures_take_constant_memory(tmp_path: Path) -> None:
-    assert _peak("show", "--stats", _sparse_case(tmp_path, 200 << 20)) < 150
+    assert peak("show", "--stats", _sparse_case(tmp_path, 200 << 20)) < 150
 
 
 @pytest.mark.slow
 def test_figures_of_three_gigabytes(tmp_path: Path) -> None:
-    assert _peak("show", "--stats", _sparse_case(tmp_path, 3 << 29)) < 300
+    assert peak("show", "--stats", _sparse_case(tmp_path, 3 << 29)) < 300
 
 
 def test_a_vast_shape_is_shown_at_once(tmp_path: Path) -> None:
     node = proto.Node(op_name="abs")
     node.input.add(id="x", shape={"dims": [2**20, 2**20]}, layout=5, dtype=2, value_f=[1, 2])
     (tmp_path / "case.pb").write_bytes(node.SerializeToString())
-    assert _peak("show", tmp_path / "case.pb") < 200
+    assert peak("show", tmp_path / "case.pb") < 200
 
 
 def test_d14_the_origin_of_the_baseline_is_told_truly(cli: Cli, tmp_path: Path) -> None:
