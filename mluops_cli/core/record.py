@@ -22,6 +22,12 @@ from schemas.status import SUCCESS
 
 RESULTS: Final = "results.jsonl"
 
+# How the outputs of repeated calls differ, the worst last.
+IDENTICAL: Final = "identical"
+VARIES_WITHIN: Final = "varies_within_bound"
+VARIES_BEYOND: Final = "varies_beyond_bound"
+REPEAT_VERDICTS: Final = (IDENTICAL, VARIES_WITHIN, VARIES_BEYOND)
+
 
 class Counted(NamedTuple):
     """What a tally counts of a record.
@@ -50,6 +56,8 @@ class Record:
     (core/fingerprint.py), options_hash: the hash of the options (CaseOptions.digest); --resume compares both.
     beyond_design: no design demands the expected statuses, so any answer passes.
     beyond_bound: whether an output is further from the baseline than any correct kernel's; None where none has a bound.
+    outputs.NAME.repeat: with --repeat, how the output of later calls differs from the first: identical,
+    varies_within_bound (by no more than twice the error bound) or varies_beyond_bound (a race); null with one call.
     """
 
     case: str
@@ -105,6 +113,17 @@ class Record:
         """Where each output that is beyond its error bound is so by most: `output: [0, 3]: 9690 x what ...`."""
         held = {name: found.get("bound_sentence") for name, found in self.outputs.items() if isinstance(found, dict)}
         return [f"{name}: {sentence}" for name, sentence in held.items() if sentence]
+
+    @property
+    def unstable(self) -> list[str]:
+        """The outputs that differ between repeats by more than rounding explains."""
+        return [name for name, verdict in self.repeat_verdicts.items() if verdict == VARIES_BEYOND]
+
+    @property
+    def repeat_verdicts(self) -> dict[str, str]:
+        """How each output of repeated calls differs from that of the first: output -> one of REPEAT_VERDICTS."""
+        held = {name: found.get("repeat") for name, found in self.outputs.items() if isinstance(found, dict)}
+        return {name: verdict for name, verdict in held.items() if verdict in REPEAT_VERDICTS}
 
     def as_json(self) -> dict[str, Any]:
         """Return the record as JSON can hold it: NaN and Inf become null, halves of surrogate pairs escapes."""

@@ -48,6 +48,7 @@ class ConsoleReport:
         self.failures: SpooledTemporaryFile[str] | None = None
         self.unexpected: list[tuple[str, str]] = []
         self.beyond: list[tuple[str, str]] = []
+        self.unstable: list[tuple[str, str]] = []
         self.mismeasured: list[tuple[str, str]] = []
         self.suites: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.worst: dict[tuple[str, str], Judged] = {}
@@ -119,6 +120,8 @@ class ConsoleReport:
             self.beyond.append((record.case, "; ".join(record.beyond_sentences)))
         elif record.perf and "problem" in record.perf:
             self.mismeasured.append((record.case, record.perf["problem"]))
+        if record.unstable:
+            self.unstable.append((record.case, ", ".join(record.unstable)))
         self.peaks |= dict.fromkeys(describe_peaks([record]))
         key = record.op, record.suite
         self.suites[key][record.status] += 1
@@ -156,6 +159,9 @@ class ConsoleReport:
             _say(self.console, f"{case}: {reason}", "yellow")
         for case, sentence in self.beyond:
             _say(self.console, f"BEYOND {case}: {sentence}", "magenta")
+        for case, outputs in self.unstable:
+            text = f"VARIES {case}: {outputs}: repeats differ by more than rounding explains"
+            _say(self.console, text, "magenta")
         for case, problem in self.mismeasured:
             _say(self.console, f"{case}: {problem}", "yellow")
         counts = ", ".join(f"{number} {status}" for status, number in sorted(run.tally.counts.items()))

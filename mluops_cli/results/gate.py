@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final, Literal, Protocol
 
 from pydantic import Field
 
 from mluops_cli.core.escaping import one_line
-from mluops_cli.core.record import Record
+from mluops_cli.core.record import IDENTICAL, REPEAT_VERDICTS, VARIES_WITHIN, Record
 from mluops_cli.core.statuses import PASSING
 from mluops_cli.core.units import format_fraction
 from mluops_cli.results.compare import Comparison, compare_runs
@@ -61,6 +61,10 @@ class Policy(Strict):
     beyond_bound: Annotated[_Count | None, Field(description="cases that pass beyond their error bound, at most")] = (
         None
     )
+    repeat: Annotated[
+        Literal["identical", "within_bound"] | None,
+        Field(description="how far outputs of passing cases may vary between repeats; needs mluops run --repeat"),
+    ] = None
     max_waived: _Count | None = None
     max_skipped: _Count | None = None
     min_cases: Annotated[
@@ -101,6 +105,8 @@ def _run_rules(run: FinishedRun, policy: Policy) -> Iterator[str]:
         cases = ", ".join(record.case for record in run.records if record.counted.beyond)
         passed = counted(run.tally.beyond, "case passed", "cases passed")
         yield f"{passed} beyond the error bound, at most {policy.beyond_bound} may: {cases}."
+    if policy.repeat is not None:
+        yield from _repeats(run, IDENTICAL if policy.repeat == "identical" else VARIES_WITHIN)
     if policy.no_mistrusted and counts["mistrusted"]:
         yield f"{counted(counts['mistrusted'], 'case')} passed without proving anything: {_of(run, 'mistrusted')}."
     if policy.complete and run.records and not run.complete:
@@ -113,6 +119,18 @@ def _run_rules(run: FinishedRun, policy: Policy) -> Iterator[str]:
         found = sum(record.status in PASSING for record in run.by_operator.get(op, ()))
         if found < least:
             yield f"{op}: {counted(found, 'case')} validated, at least {least} must be."
+
+
+def _repeats(run: FinishedRun, most: str) -> Iterator[str]:
+    repeated = [record for record in run.records if record.repeat_verdicts]
+    if not repeated:
+        yield "No case has the outputs of several calls: run with --repeat 2."
+    rank = REPEAT_VERDICTS.index(most)
+    varying = [r for r in repeated if max(map(REPEAT_VERDICTS.index, r.repeat_verdicts.values())) > rank]
+    if varying:
+        wanted = "be identical" if most == IDENTICAL else "vary within the error bound"
+        cases = counted(len(varying), "case")
+        yield f"{cases} with outputs that vary between repeats, they must {wanted}: {_names(varying)}."
 
 
 def _efficiency(run: FinishedRun, policy: Policy) -> Iterator[str]:

@@ -12,8 +12,14 @@ from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.exceptions import describe, user_traceback
 from mluops_cli.core.process_state import preserved_process_state
 from mluops_cli.execution.case.floating_point import MODE, require_subnormals
-from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge_outputs
+from mluops_cli.execution.case.judgement import (
+    counts_differ,
+    has_undefined_parts,
+    judge_outputs,
+    outputs_under_test,
+)
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest
+from mluops_cli.execution.case.repeats import Repeats
 from mluops_cli.implementations.base import (
     AdapterError,
     BadAnswer,
@@ -56,7 +62,7 @@ class Calls:
     """Calls the implementation on a prepared case and judges every call.
 
     many: more than one call is to come. Outputs are compared bit by bit then, and those equal to judged ones get
-    their verdict at once.
+    their verdict at once. With --repeat the first outputs are kept and later ones compared with them (Repeats).
     """
 
     def __init__(self, prepared: Prepared, implementation: Implementation, options: CaseOptions, *, many: bool) -> None:
@@ -68,6 +74,8 @@ class Calls:
         self.outcomes: list[Outcome] = []
         self.host_us: list[float] = []  # of each whole call, in microseconds
         self._verdicts: dict[tuple[int, ...], Result] = {}  # by the hashes of the outputs
+        self._repeats = Repeats(prepared.bounds) if (options.repeat or 1) > 1 else None
+        self._beyond: Result = {}  # the first verdict on outputs beyond their error bound
 
     def once(self, ready: Callable[[], None] | None = None) -> Result:
         """Call once; return the verdict: status, reason, outputs. ready runs directly before the call."""
@@ -78,7 +86,19 @@ class Calls:
         result = self._once()
         if self.number > 1 and result["status"] not in GOES_ON:
             result["reason"] = f"repeat {self.number}, after right ones: {result['reason']}"
-        return result | {"repeats": self.number}
+        return self._of_all_calls(result) | {"repeats": self.number}
+
+    def _of_all_calls(self, result: Result) -> Result:
+        """A verdict with what all calls say: how outputs vary, and the error bound that an earlier call broke."""
+        if result.get("beyond_bound"):
+            self._beyond = self._beyond or {key: result[key] for key in ("beyond_bound", "outputs")}
+        elif result["status"] in GOES_ON:
+            result = result | self._beyond
+        if "outputs" in result:
+            verdicts = self._repeats.verdicts if self._repeats is not None and self.number > 1 else {}
+            outputs = result["outputs"].items()
+            result = result | {"outputs": {name: found | {"repeat": verdicts.get(name)} for name, found in outputs}}
+        return result
 
     def fill(self) -> None:
         """Fill the output buffers for the next call."""
@@ -138,6 +158,8 @@ class Calls:
             if disturbance := self._disturbance(before):
                 return disturbance | {"retire": True}
             self._verdicts[bits] = judged
+            if self._repeats is not None:
+                self._repeats.add(outputs_under_test(prepared.bound, prepared.baseline, prepared.outputs, self.options))
         return dict(self._verdicts[bits])
 
     def _small_outputs(self) -> dict[str, int]:

@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from mluops_cli.core.escaping import clipped, one_line, visible
-from mluops_cli.core.record import Record
+from mluops_cli.core.record import IDENTICAL, Record
 from mluops_cli.core.statuses import FAILING, STATUSES
 from mluops_cli.core.units import format_bytes, format_fraction, format_microseconds
 from mluops_cli.reports.html.charts import Point, decade_histogram, density_strip, latency_ratios, roofline
@@ -208,6 +208,7 @@ def section_facts(record: Record) -> list[tuple[str, str]]:
         f"{name}: {each.get('dtype')} {each.get('layout')} {each.get('dims')}" for name, each in record.tensors.items()
     )
     expected = " or ".join(record.expected_status)
+    varying = "; ".join(f"{name}: {how}" for name, how in record.repeat_verdicts.items() if how != IDENTICAL)
     facts = [
         ("case file", record.file), ("spec", record.place), ("tensors", tensors), ("expected status", expected),
         ("operator status", record.operator_status or ""),
@@ -215,6 +216,7 @@ def section_facts(record: Record) -> list[tuple[str, str]]:
         ("beyond the error bound", "; ".join(record.beyond_sentences)),
         ("repeats", str(record.repeats) if record.repeats > 1 else ""),
         ("bit-identical repeats", "" if record.bit_identical is None else ("yes" if record.bit_identical else "no")),
+        ("varying repeats", varying),
         ("latency", "" if record.latency_us is None else format_microseconds(record.latency_us)),
         ("95 % interval of the latency", interval_text(record)),
         ("interface time", "" if record.interface_us is None else format_microseconds(record.interface_us)),

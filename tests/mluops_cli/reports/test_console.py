@@ -111,6 +111,13 @@ def test_c3_unexpected_answers_beyond_the_design_are_told() -> None:
     assert "unexpected" not in shown([record(2)])
 
 
+def test_outputs_that_vary_beyond_rounding_are_told() -> None:
+    outputs = {"y": {"repeat": "varies_beyond_bound"}, "z": {"repeat": "varies_within_bound"}}
+    line = "VARIES op/general/case00001: y: repeats differ by more than rounding explains\n"
+    assert line in shown([record(1, outputs=outputs), record(2)])
+    assert "VARIES" not in shown([record(1, outputs={"z": outputs["z"]})])
+
+
 @pytest.mark.parametrize(("number", "words"), [(1, "1 case in 1.5 s"), (2, "2 cases in 1.5 s")])
 def test_d19_one_case_is_no_plural(number: int, words: str) -> None:
     text = shown([record(n) for n in range(number)], not_run=number)

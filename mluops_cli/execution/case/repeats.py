@@ -1,0 +1,60 @@
+"""The outputs of repeated calls held against those of the first: identical, or different by as much as rounding allows.
+
+Two correct kernels are each within the error bound B of the baseline, so that they are within 2B of each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from generators.contracts.operator import Array
+from mluops_cli.core.record import IDENTICAL, VARIES_BEYOND, VARIES_WITHIN
+from mluops_cli.judging.arithmetic import BLOCK
+from mluops_cli.judging.blocks import flat, same_bits, take
+from mluops_cli.judging.bounds import bound_ratio
+from mluops_cli.judging.verdict import OutputUnderTest
+
+_TWICE = 2.0  # the largest difference of two correct outputs, in units of the bound
+
+
+class Repeats:
+    """Keeps a copy of the outputs of the first call; says per output how those of later calls differ from it.
+
+    bounds: the error bounds by output. An output of integers has none: any difference is beyond. A floating output
+    without one is `identical` or, where it differs, None: nobody knows how much rounding explains.
+    """
+
+    def __init__(self, bounds: Mapping[str, Array]) -> None:
+        self._bounds = bounds
+        self._first: dict[str, Array] = {}
+        self.verdicts: dict[str, str | None] = {}
+
+    def add(self, outputs: Sequence[OutputUnderTest]) -> None:
+        """Take in the outputs of a call."""
+        if not self._first:
+            self._first = {each.name: each.output.copy() for each in outputs}
+            self.verdicts = dict.fromkeys(self._first, IDENTICAL)
+            return
+        for each in outputs:
+            verdict = self._verdict(each)
+            if verdict != IDENTICAL and self.verdicts[each.name] != VARIES_BEYOND:
+                self.verdicts[each.name] = verdict
+
+    def _verdict(self, item: OutputUnderTest) -> str | None:
+        first, bound = self._first[item.name], self._bounds.get(item.name)
+        if same_elements(first, item.output):
+            return IDENTICAL
+        if bound is None:
+            return VARIES_BEYOND if np.issubdtype(first.dtype, np.integer) else None
+        if bound.ndim == 0 and not bound:  # copies: the sign of zero and the bits of a NaN count too
+            return VARIES_BEYOND
+        return VARIES_BEYOND if bound_ratio(first, item.output, bound).ratio > _TWICE else VARIES_WITHIN
+
+
+def same_elements(one: Array, other: Array) -> bool:
+    """Whether two arrays of one shape and dtype hold the same bits, block by block."""
+    first, second = flat(one), flat(other)
+    mask = np.empty(BLOCK, np.bool_)
+    return all(same_bits(take(first, at), take(second, at), mask) for at in range(0, one.size, BLOCK))
