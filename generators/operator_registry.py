@@ -1,17 +1,24 @@
-"""The operators by name: bundled, of the entry points `mluops.operators`, and of plug-in files."""
+"""The operators by name: bundled, of the entry points `mluops.operators`, and of plug-in files.
+
+An entry point that fails is named (broken_entry_points); the other operators work.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
-from typing import Any
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
 
 import generators.operators
 from generators.contracts.operator import Operator
-from schemas.errors import InputError
+from schemas.errors import InputError, MluopsError
 from schemas.suggest import did_you_mean
+
+_GROUP: Final = "mluops.operators"
+_broken: dict[str, str] = {}
 
 
 @cache
@@ -20,10 +27,15 @@ def operators() -> dict[str, Operator]:
     found: dict[str, Operator] = {}
     for module in pkgutil.iter_modules(generators.operators.__path__):
         _register(found, importlib.import_module(f"generators.operators.{module.name}").OPERATORS)
-    for entry in entry_points(group="mluops.operators"):
-        loaded = entry.load()
-        _register(found, loaded if isinstance(loaded, (list, tuple)) else (loaded,))
+    for entry in entry_points(group=_GROUP):
+        _load(found, entry)
     return found
+
+
+def broken_entry_points() -> Mapping[str, str]:
+    """The entry points that give no operator: name -> what is wrong, with the package that has it."""
+    operators()
+    return _broken
 
 
 def add_operators(module: Any) -> None:
@@ -36,12 +48,28 @@ def operator_named(name: str) -> Operator:
     try:
         return operators()[name]
     except KeyError:
-        raise InputError(f"unknown operator {name!r}{did_you_mean(name, operators())}") from None
+        broken = "".join(f"; {text}" for text in _broken.values())
+        raise InputError(f"unknown operator {name!r}{did_you_mean(name, operators())}{broken}") from None
+
+
+def _load(found: dict[str, Operator], entry: EntryPoint) -> None:
+    package = entry.dist.name if entry.dist is not None else entry.value
+    try:
+        loaded = entry.load()
+        _register(found, loaded if isinstance(loaded, (list, tuple)) else (loaded,))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a module of another package raises when it is imported
+        told = str(error) if isinstance(error, MluopsError) else f"{type(error).__name__}: {error}"
+        text = f"entry point {entry.name!r} of package {package} gives no operator: {' '.join(told.split())}"
+        _broken[entry.name] = text
 
 
 def _register(found: dict[str, Operator], new: Any) -> None:
     for each in new:
-        operator: Operator = each() if isinstance(each, type) else each
+        operator = each() if isinstance(each, type) else each
+        if not isinstance(operator, Operator):
+            raise InputError(f"{each!r} is no Operator")
         name = operator.contract.op
         if name in found:
             raise InputError(f"operator {name!r} is registered twice")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from generators.contracts.case import Case, TensorPlan
 from generators.contracts.faults import tensors_with
 from generators.contracts.model import LARGE, Env
 from generators.contracts.operator import Array, Operator
+from generators.data.distributions import plain_values
 from generators.data.draw import draw, keyed_generator, lay_over
+from generators.expressions import UNCOMPUTABLE
 from schemas.dtypes import DTYPES, dtype_named
 from schemas.errors import InputError, MluopsError, SourceLocation
 from schemas.status import SUCCESS
@@ -47,8 +50,19 @@ def draw_inputs(case: Case, operator: Operator, omitted: frozenset[str] = frozen
     arrays: dict[str, Array | None] = {}
     env = operator.contract.bind(case.shapes(operator.contract), case.params)
     for plan in case.inputs:
+        if plan.values is not None and plan.values.kind == "recipe" and not case.valid:
+            plan = _drawable(plan, operator, env)
         arrays[plan.name] = None if plan.name in omitted else _draw(plan, case, operator, env, arrays)
     return arrays
+
+
+def _drawable(plan: TensorPlan, operator: Operator, env: Env) -> TensorPlan:
+    """The input of an invalid case; with plain values where its sizes disagree: no recipe can be meant for them."""
+    try:
+        agrees = operator.contract.shape(plan.name, env) == plan.dims
+    except UNCOMPUTABLE:
+        agrees = False
+    return plan if agrees else replace(plan, values=plain_values(plan.dtype))
 
 
 def _draw(plan: TensorPlan, case: Case, operator: Operator, env: Env, arrays: Mapping[str, Array | None]) -> Array:

@@ -63,7 +63,7 @@ def complete(
             if options.bounds:
                 found = bound.error_bounds(inputs, baseline)
                 bounds = {bound.outputs[key].id: array for key, array in found.items()}
-            set_counts(node, operator.contract.counts(baseline))
+            set_counts(node, operator.contract, operator.contract.counts(baseline))
             if not any(criteria_of(file)):
                 _store_criteria(node, bound, bound.criteria)
             set_baseline_device(node)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import xxhash
 
 from generators.contracts.case import Case, TensorPlan
+from generators.contracts.file_parameters import parameter_message
 from generators.contracts.model import Contract
 from generators.data.draw import BIT_GENERATOR, recipe_text
 from schemas.criteria import NAMES, Criterion
@@ -157,12 +158,11 @@ def _add_tensor(tensor: Any, plan: TensorPlan) -> None:
     tensor.dtype = numbers["dtype"].enum_type.values_by_name[DTYPES[plan.dtype].enum].number
 
 
-def set_counts(node: Any, counts: Mapping[str, int]) -> None:
+def set_counts(node: Any, contract: Contract, counts: Mapping[str, int]) -> None:
     """Write the parameters that count rows of outputs into the operator's message, where the interface has one."""
-    key = f"{node.op_name}_param"
-    if key in node.DESCRIPTOR.fields_by_name:
-        for name, count in counts.items():
-            setattr(getattr(node, key), name, count)
+    message = parameter_message(node, contract)
+    for name, count in counts.items() if message is not None else ():
+        setattr(message, name, count)
 
 
 def _set_params(node: Any, meta: Any, case: Case, contract: Contract, counts: Mapping[str, int]) -> None:
@@ -175,12 +175,11 @@ def _set_params(node: Any, meta: Any, case: Case, contract: Contract, counts: Ma
         for each in contract.parameters
     }
     values = {name: value for name, value in values.items() if value is not None}
-    key = f"{case.op}_param"
-    if key not in node.DESCRIPTOR.fields_by_name:
+    message = parameter_message(node, contract)
+    if message is None:
         if values:
             meta.params = json.dumps(values, sort_keys=True)
         return
-    message = getattr(node, key)
     message.SetInParent()
     for name, value in values.items():
         if isinstance(value, tuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +9,10 @@ from typing import Any, Final
 
 import xxhash
 
+from generators.contracts.checks import violations
 from generators.contracts.faults import Fault, tensors_with
-from generators.contracts.model import LARGE, Contract, Parameter, Shape
+from generators.contracts.file_parameters import count_of, parameters_of
+from generators.contracts.model import LARGE, Contract, Shape
 from generators.contracts.operator import Array, Arrays, Operator
 from generators.contracts.outputs import fitted
 from generators.data.random_data import draw_random_data
@@ -134,10 +135,8 @@ class Bound:
 
     def check_values(self, inputs: Mapping[str, Array | None]) -> None:
         """InputError where the values of an input are outside the operator's contract."""
-        given = {name: array for name, array in inputs.items() if array is not None}
-        if self.operator is not None and len(given) == len(inputs):
-            contract = self.operator.contract
-            self.operator.check_values(given, contract.bind(contract.known(self.shapes), self.params))
+        if self.operator is not None and all(array is not None for array in inputs.values()):
+            self.operator.check_inputs(inputs, self.shapes, self.params)
 
     def baseline(self, inputs: Mapping[str, Array | None], outputs: Iterable[str] | None = None) -> Arrays:
         """The baseline by output: what the file carries, else what the reference kernel computes.
@@ -166,13 +165,15 @@ class Bound:
 
         A count of 0 says so only in a file with our metadata: others write it where they don't know (CASE_FORMAT.md).
         """
-        for parameter in self.operator.contract.parameters if self.operator is not None else ():
-            count = _count(self.file, parameter) if parameter.output is not None else None
-            if count is not None and parameter.output is not None and parameter.output[0] == name:
-                if count < 0 or count > array.shape[parameter.output[1]]:
-                    text = f"{parameter.name} is {count}, {name} has {array.shape[parameter.output[1]]} rows"
+        for parameter in () if self.operator is None else self.operator.contract.parameters:
+            assert self.operator is not None
+            tensor, axis = parameter.output or ("", 0)
+            count = count_of(self.file, self.operator.contract, parameter) if tensor == name else None
+            if count is not None:
+                if not 0 <= count <= array.shape[axis]:
+                    text = f"{parameter.name} is {count}, {name} has {array.shape[axis]} rows"
                     raise InputError(text, self.outputs[name].place)
-                array = array[(slice(None),) * parameter.output[1] + (slice(count),)]
+                array = array[(slice(None),) * axis + (slice(count),)]
         return array
 
     def computed(self, inputs: Mapping[str, Array | None], params: Mapping[str, Any] | None = None) -> Arrays:
@@ -242,7 +243,7 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
         operator=operator,
         suite=meta.suite if meta else EXTERNAL,
         name=meta.name if meta else name or file.path.stem,
-        params=_params(file, operator, place),
+        params=parameters_of(file, None if operator is None else operator.contract),
         inputs=inputs,
         outputs=outputs,
         descriptors={
@@ -292,72 +293,6 @@ def _distinct(ids: Sequence[str]) -> list[str]:
     return names
 
 
-def _params(file: CaseFile, operator: Operator | None, place: SourceLocation) -> dict[str, Any]:
-    if operator is None:
-        message = file.params_message()
-        return {} if message is None else plain_message(message)
-    parameters = operator.contract.passed_parameters
-    if not parameters:
-        return {}
-    key = f"{file.op}_param"
-    if key not in file.node.DESCRIPTOR.fields_by_name:
-        return _own_params(file, parameters, place)
-    message = getattr(file.node, key)
-    if not message.IsInitialized():
-        raise InputError(f"{key} is missing or lacks {', '.join(message.FindInitializationErrors())}", place)
-    params = {each.name: _param(message, each) for each in parameters}
-    return {name: value for name, value in params.items() if value is not None}
-
-
-def _own_params(file: CaseFile, parameters: Sequence[Parameter], place: SourceLocation) -> dict[str, Any]:
-    """The parameters of an operator for which the interface has no message: our metadata holds them as JSON."""
-    if file.meta is None or not file.meta.params:
-        raise InputError(f"the case file's interface has no {file.op}_param, and the file no metadata of ours", place)
-    try:
-        held = json.loads(file.meta.params)
-        return {
-            each.name: tuple(held[each.name]) if each.length is not None else held[each.name]
-            for each in parameters
-            if each.name in held
-        }
-    except (ValueError, TypeError) as error:
-        raise InputError(f"parameters in the metadata are not a JSON object: {error}", place) from None
-
-
-def _count(file: CaseFile, parameter: Parameter) -> int | None:
-    """What the file says an output's rows are; None where it says nothing."""
-    key = f"{file.op}_param"
-    if key in file.node.DESCRIPTOR.fields_by_name:
-        message = getattr(file.node, key)
-        given = getattr(message, parameter.name) if message.HasField(parameter.name) else None
-    else:
-        given = json.loads(file.meta.params).get(parameter.name) if file.meta is not None and file.meta.params else None
-    return int(given) if given or (given == 0 and file.meta is not None) else None
-
-
-def _param(message: Any, parameter: Parameter) -> Any:
-    """The parameter's value; None where neither the file nor its interface tells one."""
-    field = message.DESCRIPTOR.fields_by_name[parameter.name]
-    value = getattr(message, parameter.name)
-    if parameter.length is not None:
-        return tuple(value) or None
-    return value if message.HasField(parameter.name) or field.has_default_value else None
-
-
-def plain_message(message: Any) -> dict[str, Any]:
-    """A message's fields, defaults filled in: ints (enums too), floats, texts, tuples for repeated ones, dicts."""
-    found: dict[str, Any] = {}
-    for field in message.DESCRIPTOR.fields:
-        value = getattr(message, field.name)
-        if isinstance(value, (bool, int, float, str, bytes)):
-            found[field.name] = value
-        elif not hasattr(value, "DESCRIPTOR"):
-            found[field.name] = tuple(plain_message(each) if hasattr(each, "DESCRIPTOR") else each for each in value)
-        elif message.HasField(field.name):
-            found[field.name] = plain_message(value)
-    return found
-
-
 def _criteria(
     file: CaseFile, operator: Operator | None, outputs: Mapping[str, TensorRecord]
 ) -> dict[str, tuple[Criterion, ...]]:
@@ -380,9 +315,9 @@ def _check(bound: Bound, place: SourceLocation) -> None:
 
 
 def _check_contract(bound: Bound, contract: Contract, place: SourceLocation) -> None:
-    violations = contract.violations(bound.descriptors, bound.params)
-    if violations:
-        listed = "; ".join(violation.text for violation in violations)
+    found = violations(contract, bound.descriptors, bound.params)
+    if found:
+        listed = "; ".join(violation.text for violation in found)
         raise InputError(f"no legal case of {contract.op}: {listed}", place)
 
 

@@ -40,8 +40,9 @@ class TensorPlan:
 class Case:
     """One case of an operator.
 
-    expect lists the accepted statuses; beyond_design: no design and no vendor demands them. faults tells what the call
-    of an invalid case omits. criteria holds an entry per output. place is the spec's file:line.
+    expect lists the accepted statuses; beyond_design: no design and no vendor demands them. breaks is the number of
+    rules that an invalid case breaks. faults tells what the call of an invalid case omits. criteria holds an entry per
+    output. place is the spec's file:line.
     """
 
     op: str
@@ -53,6 +54,7 @@ class Case:
     criteria: Mapping[str, tuple[Criterion, ...]]
     expect: tuple[str, ...] = (SUCCESS,)
     beyond_design: bool = False
+    breaks: int = 1
     faults: tuple[Fault, ...] = ()
     tags: tuple[str, ...] = ()
     seed: int = 1

@@ -5,16 +5,14 @@ Shape inference, validation of specs, invalid cases, documentation and reports a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import CodeType
 from typing import Any, Final, Literal, Protocol
 
-from generators.expressions import GLOBALS, UNCOMPUTABLE, Expression, parse_expression
+from generators.expressions import Expression, parse_expression
 from schemas.criteria import Criterion
-from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
-from schemas.tensor_descriptor import Descriptor
+from schemas.status import BAD_PARAM, NOT_SUPPORTED
 
 Shape = tuple[int, ...]
 Params = Mapping[str, Any]  # parameter name -> int, float or tuple of ints
@@ -47,6 +45,7 @@ class TensorSpec:
     fill: int | None = None  # what the caller sets an output to before the call, instead of a sentinel
     expected_zero_fraction: float = 0.0  # share of zeros beyond which only a suspicious baseline goes
     compare: Literal["elementwise", "rulebook"] = "elementwise"
+    finite: bool = False  # whether NaN and Inf are outside the contract
     undefined_when_empty: bool = False  # whether a call with an empty tensor may leave it unwritten
 
     @property
@@ -94,16 +93,6 @@ class Rule:
     origin: str = DESIGN
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """One broken rule: what it says, the statuses a correct implementation may answer with, and where it stands."""
-
-    rule: str
-    statuses: tuple[str, ...]
-    text: str
-    origin: str = DESIGN
-
-
 class Sized(Protocol):
     """Something with a shape, such as an array."""
 
@@ -111,20 +100,7 @@ class Sized(Protocol):
     def shape(self) -> Shape: ...
 
 
-class Tensor(Protocol):
-    """What Contract.sound looks at: a Descriptor, or a TensorPlan."""
-
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def layout(self) -> str: ...
-    @property
-    def dims(self) -> Shape: ...
-    @property
-    def strides(self) -> Shape | None: ...
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared by identity, so that it can be a key
 class Contract:
     """Everything an operator accepts, computes on and is accepted by; see the module's docstring."""
 
@@ -141,7 +117,6 @@ class Contract:
     strided: tuple[str, ...] = (NOT_SUPPORTED,)
     theory_ops: str = "0"  # expression over sizes and parameters
     either_efficiency: float | None = None  # standard of its own: one of the two efficiencies reaches this
-    nan_inf: bool = True  # whether floating inputs may hold NaN and Inf
     network: str = ""
     source: str = ""
 
@@ -232,162 +207,3 @@ class Contract:
             return dims
         except NameError:
             return tuple(env.get(bare, UNKNOWN) if bare else expression(env) for bare, expression in self._dims[tensor])
-
-    @cached_property
-    def _soundness(self) -> CodeType:
-        """Everything that violations looks for, as one expression that is true where it finds nothing."""
-        names = {name: f"_{position}" for position, name in enumerate(self.tensors)}
-        checks = [check for parameter in self.passed_parameters for check in _range_checks(parameter)]
-        for name, tensor in self.tensors.items():
-            own = names[name]
-            followed = f"({names[tensor.same_dtype_as]}.dtype,)" if tensor.same_dtype_as else repr(tensor.dtypes)
-            checks += [f"{own}.dtype in {followed}", f"{own}.dims == {self._shapes[name].text}"]
-            checks += [f"{own}.strides is None", f"prod({own}.dims) < {LARGE}"]
-            checks += [] if tensor.layout == "ARRAY" else [f"{own}.layout == {tensor.layout!r}"]
-        checks += [f"({rule.holds})" for rule in self.rules]
-        checks += [f"{size} != 0" for size, status in self.zero_elements.items() if status != SUCCESS]
-        return compile(" and ".join(checks), "<contract>", "eval")
-
-    def sound(self, tensors: Iterable[Tensor], env: Env) -> bool:
-        """A quick yes to whether violations finds nothing; False means: ask it. tensors are in the contract's order."""
-        scope: Env = {f"_{position}": tensor for position, tensor in enumerate(tensors)}
-        scope |= dict.fromkeys(self.data_sizes, UNKNOWN) | env
-        try:
-            return bool(eval(self._soundness, GLOBALS, scope))
-        except UNCOMPUTABLE:
-            return False  # something is missing
-
-    def violations(
-        self, descriptors: Mapping[str, Descriptor | None], params: Params, env: Env | None = None
-    ) -> list[Violation]:
-        """The broken rules in the order operators check them: descriptors, parameters, dtypes, layouts, ranks, sizes,
-        strides, large tensors, zero elements.
-
-        An absent (None) descriptor is a violation of its own; the rest is then not looked at.
-        """
-        missing = [name for name in self.tensors if descriptors.get(name) is None]
-        if missing:
-            return [Violation(f"{name}.descriptor", (BAD_PARAM,), f"{name} has no descriptor") for name in missing]
-        given = {name: descriptor for name, descriptor in descriptors.items() if descriptor is not None}
-        if env is None:
-            env = self.bind({name: given[name].dims for name in self.tensors}, params)
-        found = [violation for parameter in self.passed_parameters for violation in _parameter(parameter, env)]
-        for tensor in self.tensors.values():
-            found += self._tensor(tensor, given, env)
-        if any(violation.rule.endswith(".rank") for violation in found):
-            return found
-        broken = [
-            Violation(rule.text, rule.statuses, f"not true: {rule.text} ({rule.holds})", rule.origin)
-            for rule in self.rules
-            if self._breaks(rule, env)
-        ]
-        found += [violation for violation in broken if violation.statuses]
-        strided = [name for name in self.tensors if given[name].strides is not None]
-        found += [Violation(f"{name}.strides", self.strided, f"{name} is strided") for name in strided]
-        large = [name for name in self.tensors if given[name].elements >= LARGE]
-        if large:
-            text = ", ".join(f"{name} has {given[name].elements} elements" for name in large)
-            found.append(Violation("large", self.large, f"{text}, expected fewer than {LARGE}"))
-        if not found:
-            # What no implementation answers for, and zero elements, count only in a case that is right otherwise.
-            found += [violation for violation in broken if not violation.statuses]
-            zero = [size for size, status in self.zero_elements.items() if status != SUCCESS and env.get(size) == 0]
-            found += [
-                Violation(f"{size} = 0", (self.zero_elements[size],), f"{size} is 0, expected 1 or more")
-                for size in zero
-            ]
-        return found
-
-    def _breaks(self, rule: Rule, env: Env) -> bool:
-        expression = parse_expression(rule.holds)
-        try:
-            return not expression(env)
-        except UNCOMPUTABLE:
-            return False  # sizes only the data tell, or a broken parameter that is reported as such
-
-    def _tensor(self, tensor: TensorSpec, given: Mapping[str, Descriptor], env: Env) -> list[Violation]:
-        descriptor = given[tensor.name]
-        name, dims = tensor.name, descriptor.dims
-        allowed = (given[tensor.same_dtype_as].dtype,) if tensor.same_dtype_as else tensor.dtypes
-        found = []
-        if descriptor.dtype not in allowed:
-            text = f"{name} has dtype {descriptor.dtype}, expected {' or '.join(allowed)}"
-            found.append(Violation(f"{name}.dtype", (BAD_PARAM,), text))
-        # Tensors of layout ARRAY carry no layout rule (OPERATORS.md, rules common to all seven).
-        if tensor.layout != "ARRAY" and descriptor.layout != tensor.layout:
-            text = f"{name} has layout {descriptor.layout}, expected {tensor.layout}"
-            found.append(Violation(f"{name}.layout", (BAD_PARAM,), text))
-        if len(dims) != len(self._dims[name]):
-            text = f"{name} has {len(dims)} dims {list(dims)}, expected {len(self._dims[name])}: [{tensor.shape}]"
-            return [*found, Violation(f"{name}.rank", (BAD_PARAM,), text)]
-        try:
-            if dims == self._shapes[name](env):
-                return found
-        except UNCOMPUTABLE:
-            pass  # a name that another violation left unbound; the other dims are still looked at
-        for axis, (size, (bare, expression)) in enumerate(zip(dims, self._dims[name], strict=True)):
-            try:
-                expected = env[bare] if bare else expression(env)
-            except (KeyError, *UNCOMPUTABLE):
-                continue
-            if not isinstance(expected, int):
-                continue  # a parameter that is reported as such
-            if size != expected:
-                reason = f"{expression.text} = " if expression.names else ""
-                text = f"{name} dim {axis} is {size}, expected {reason}{expected}"
-                found.append(Violation(f"{name}.dim{axis}", (BAD_PARAM,), text))
-        return found
-
-
-def _range_checks(parameter: Parameter) -> Iterator[str]:
-    """What _parameter looks for, as expressions."""
-    name, least, most = parameter.name, parameter.name, parameter.name
-    if parameter.length is not None:
-        yield f"len({name}) == {parameter.length}"
-        least, most = f"min({name})", f"max({name})"
-    if parameter.choices is not None:
-        given = name if parameter.length is not None else f"{name},"
-        yield f"{{*({given})}} <= {{{', '.join(map(str, parameter.choices.values()))}}}"
-    if parameter.minimum is not None:
-        yield f"{least} >= {parameter.minimum}"
-    if parameter.maximum is not None:
-        yield f"{most} <= {parameter.maximum}"
-
-
-def misshapen(parameter: Parameter, value: Any) -> str | None:
-    """What is wrong with the form of a parameter's value: one number, or a tuple of as many as it has."""
-    if parameter.length is None:
-        return f"{parameter.name} is {list(value)}, expected one number" if isinstance(value, tuple) else None
-    if isinstance(value, tuple) and len(value) == parameter.length:
-        return None
-    return f"{parameter.name} is {value}, expected {parameter.length} integers"
-
-
-def _range_text(minimum: int | None, maximum: int | None) -> str:
-    """The legal values of a parameter in words."""
-    if minimum is None:
-        return f"{maximum} or less"
-    if maximum is None:
-        return f"{minimum} or more"
-    return str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
-
-
-def _parameter(parameter: Parameter, env: Env) -> list[Violation]:
-    name, value = parameter.name, env.get(parameter.name)
-    if value is None:
-        return [Violation(name, (), f"parameter {name} is missing")]
-    wrong = misshapen(parameter, value)
-    if wrong is not None:
-        return [Violation(name, (), wrong)]
-    values: tuple[Any, ...] = value if isinstance(value, tuple) else (value,)
-    for each in values:
-        if parameter.choices is not None and each not in parameter.choices.values():
-            expected = ", ".join(f"{number} ({word})" for word, number in parameter.choices.items())
-        elif (parameter.minimum is not None and each < parameter.minimum) or (
-            parameter.maximum is not None and each > parameter.maximum
-        ):
-            expected = _range_text(parameter.minimum, parameter.maximum)
-        else:
-            continue
-        return [Violation(name, parameter.statuses, f"{name} is {value}, expected {expected}", parameter.origin)]
-    return []

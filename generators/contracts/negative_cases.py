@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from generators.contracts.case import Case, TensorPlan
+from generators.contracts.checks import Violation, violations
 from generators.contracts.faults import (
     NULL_HANDLE,
     NULL_WORKSPACE_SIZE,
@@ -20,8 +21,8 @@ from generators.contracts.faults import (
     null_pointer,
     tensors_with,
 )  # fmt: skip
-from generators.contracts.model import DESIGN, LARGE, OURS, VENDOR, Contract, Env, Parameter, Shape, Violation
-from generators.data.distributions import Values, parse_values
+from generators.contracts.model import DESIGN, LARGE, OURS, VENDOR, Contract, Env, Parameter, Shape
+from generators.data.distributions import parse_values, plain_values
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
 from schemas.status import BAD_PARAM
@@ -37,7 +38,7 @@ def broken(case: Case, contract: Contract) -> list[Violation]:
     absent = tensors_with("null_descriptor", case.faults)
     descriptors = {plan.name: None if plan.name in absent else plan.descriptor for plan in _plans(case)}
     return [
-        *contract.violations(descriptors, case.params),
+        *violations(contract, descriptors, case.params),
         *(
             Violation(str(fault), (BAD_PARAM,), fault.text, OURS if fault == WORKSPACE_SHORT else DESIGN)
             for fault in case.faults
@@ -47,17 +48,27 @@ def broken(case: Case, contract: Contract) -> list[Violation]:
 
 
 def check_invalid(case: Case, contract: Contract) -> None:
-    """InputError unless the case breaks exactly one rule, and expects just what the contract says of that rule."""
+    """InputError unless the case breaks as many rules as it says, and expects just what the contract says of them.
+
+    Several rules must share their statuses: then the order in which an implementation checks doesn't decide.
+    """
     found = broken(case, contract)
-    if len(found) != 1:
+    if len(found) != case.breaks:
         listed = "; ".join(violation.text for violation in found) or "nothing is wrong with it"
-        raise InputError(f"case {case.id} must break exactly one rule, found {len(found)}: {listed}")
+        number = "one rule" if case.breaks == 1 else f"{case.breaks} rules"
+        raise InputError(f"case {case.id} must break exactly {number}, found {len(found)}: {listed}")
+    answers = {violation.statuses for violation in found}
+    if len(answers) > 1:
+        listed = "; ".join(f"{each.text}: {' or '.join(each.statuses) or 'no status'}" for each in found)
+        raise InputError(f"case {case.id} breaks rules with different statuses: {listed}")
     if set(case.expect) != set(found[0].statuses):
         expected = " or ".join(found[0].statuses) or "no case (refused when a spec is expanded)"
         raise InputError(f"case {case.id} expects {' or '.join(case.expect)}, the contract says {expected}")
-    if case.beyond_design != (found[0].origin == OURS):
+    demanded = [violation for violation in found if violation.origin != OURS]
+    if case.beyond_design == bool(demanded):
         given, right = ("expect_beyond_design", "expect") if case.beyond_design else ("expect", "expect_beyond_design")
-        text = f"{found[0].text} (this rule stands in {_standing(found[0].origin)})"
+        decisive = demanded[0] if demanded else found[0]
+        text = f"{decisive.text} (this rule stands in {_standing(decisive.origin)})"
         raise InputError(f"case {case.id} has {given}, expected {right}: {text}")
 
 
@@ -66,7 +77,7 @@ def derive_invalid(base: Case, contract: Contract) -> Iterator[Case]:
 
     Nothing is computed on their data, so these are plain. A rule that this base can't break alone yields no case.
     """
-    base = replace(base, inputs=tuple(replace(plan, values=_plain(plan.dtype)) for plan in base.inputs))
+    base = replace(base, inputs=tuple(replace(plan, values=plain_values(plan.dtype)) for plan in base.inputs))
     for derive in (_parameters, _dtypes, _layouts, _ranks, _dims, _rules, _strides, _large, _faults):
         for case in derive(base, contract):
             found = broken(case, contract)
@@ -82,10 +93,6 @@ def _standing(origin: str) -> str:
 
 def _plans(case: Case) -> tuple[TensorPlan, ...]:
     return (*case.inputs, *case.outputs)
-
-
-def _plain(dtype: str) -> Values:
-    return parse_values({"uniform": [-1, 1]} if DTYPES[dtype].is_float else {"integers": [0, 1]}, {}, dtype)
 
 
 def _env(base: Case, contract: Contract) -> Env:

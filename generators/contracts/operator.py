@@ -12,7 +12,7 @@ import numpy as np
 from generators.contracts.model import Contract, Env, Params, Shape
 from generators.expressions import parse_expression
 from schemas.dtypes import DTYPES
-from schemas.errors import MluopsError
+from schemas.errors import InputError, MluopsError
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
@@ -47,9 +47,7 @@ class Operator(ABC):
         shapes are those of inputs and outputs; sizes that only the data tell are ignored. InputError where the values
         of an input are outside the contract, MluopsError where the kernel returns other outputs than the contract's.
         """
-        given = {name: array for name, array in inputs.items() if array is not None}
-        env = self.contract.bind(self.contract.known(shapes), params)
-        self.check_values(given, env)
+        given, env = self.check_inputs(inputs, shapes, params)
         outputs = self.reference(given, env)
         wanted = [tensor.name for tensor in self.contract.outputs]
         if set(outputs) != set(wanted):
@@ -94,6 +92,27 @@ class Operator(ABC):
 
     def check_values(self, inputs: Arrays, env: Env) -> None:  # noqa: B027 - most operators take any values
         """InputError where the values of an input are outside the contract; the shapes are known to be right."""
+
+    def check_inputs(
+        self, inputs: Mapping[str, Array | None], shapes: Mapping[str, Shape], params: Params
+    ) -> tuple[Arrays, Env]:
+        """The inputs that have data, and sizes and parameters by name, as reference and check_values take them.
+
+        shapes and errors as in baseline: the contract's tensors that are finite, then check_values.
+        """
+        given = {name: array for name, array in inputs.items() if array is not None}
+        env = self.contract.bind(self.contract.known(shapes), params)
+        for tensor in self.contract.inputs:
+            if tensor.finite and tensor.name in given:
+                wrong = np.argwhere(~np.isfinite(given[tensor.name]))
+                if len(wrong):
+                    at = tuple(map(int, wrong[0]))
+                    value = given[tensor.name][at]
+                    raise InputError(
+                        f"{tensor.name}{list(at)} is {value}, {self.contract.op} takes no NaN and Inf there"
+                    )
+        self.check_values(given, env)
+        return given, env
 
     def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
         """Values of an input for a recipe (a distribution of the operator's own); None where it knows none such."""

@@ -9,10 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from generators.data.dtype_limits import bit_pattern, limits
 from generators.data.value_files import find_stored, stored_text
 from generators.expressions import UNCOMPUTABLE, parse_expression
-from schemas.dtypes import DType, dtype_named
+from schemas.dtypes import DTYPES, DType, dtype_named
 from schemas.errors import InputError
 from schemas.suggest import counted, did_you_mean
 
@@ -145,6 +147,19 @@ def check_values(values: Values, dims: tuple[int, ...], dtype: str) -> None:
         raise InputError(
             f"{counted(n, 'element')} don't hold {laid[0]} nan, {laid[1]} inf and {laid[2]} special values"
         )
+
+
+def plain_values(dtype: str) -> Values:
+    """Values for an invalid case, on whose data nothing is computed: small numbers that every dtype holds."""
+    return parse_values({"uniform": [-1, 1]} if DTYPES[dtype].is_float else {"integers": [0, 1]}, {}, dtype)
+
+
+def is_finite(values: Values, dtype: str) -> bool:
+    """Whether no NaN and no infinity is among the values of a floating dtype; those of files aren't looked at."""
+    storage: Any = DTYPES[dtype].storage
+    special = np.array(values.special, f"<u{storage.itemsize}").view(storage)
+    numbers = values.args if values.kind in ("constant", "choice") else ()
+    return not (values.nan or values.inf) and bool(np.isfinite(special).all()) and all(map(math.isfinite, numbers))
 
 
 def overlay_counts(values: Values, elements: int) -> tuple[int, int, int]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.contracts.binding import plain_message
+from generators.contracts.file_parameters import plain_message
 from generators.importing.draft import CaseDraft, Imported, Note, TensorDraft, dist_of, plain
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.casefiles.requested_criteria import criteria_of

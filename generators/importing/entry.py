@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from generators.contracts.model import OURS, Contract, Violation
+from generators.contracts.checks import Violation, violations
+from generators.contracts.model import OURS, Contract
 from generators.contracts.operator import Operator
 from generators.importing.draft import CaseDraft, Note, TensorDraft
 from generators.specs.case_builder import CaseBuilder
@@ -70,7 +71,7 @@ def _set_expectation(entry: Entry, draft: CaseDraft, contract: Contract, params:
         for name, tensor in zip(contract.tensors, tensors, strict=True)
     }
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
-    found: list[Violation] = contract.violations(descriptors, given)
+    found: list[Violation] = violations(contract, descriptors, given)
     if len(found) > 1 or (found and not found[0].statuses):
         raise InputError("; ".join(violation.text for violation in found))
     if found and found[0].statuses != ("SUCCESS",):
@@ -108,8 +109,8 @@ def _mend_values(draft: CaseDraft, operator: Operator, entry: Entry, note: Note)
     """Take the contract's default where the operator demands something of values that a distribution can't promise."""
     for spec, tensor in zip(operator.contract.inputs, draft.inputs, strict=True):
         dist = entry["inputs"][spec.name].get("dist", {})
-        if not operator.contract.nan_inf and ("nan" in dist or "inf" in dist):
-            note(f"{draft.op} takes no NaN and Inf: left out")
+        if spec.finite and ("nan" in dist or "inf" in dist):
+            note(f"{spec.name} of {draft.op} takes no NaN and Inf: left out")
             dist.pop("nan", None), dist.pop("inf", None)
         whole = not DTYPES[tensor.dtype or spec.dtypes[0]].is_float
         if whole and ("nan" in dist or "inf" in dist):

@@ -25,7 +25,7 @@ def _contract(op: str, first: TensorSpec, computed: TensorSpec, theory_ops: str)
     return Contract(
         op=op,
         category="composite",
-        inputs=(first, TensorSpec("grid", ("float",), "ARRAY", _GRID, values={"recipe": "grid"})),
+        inputs=(first, TensorSpec("grid", ("float",), "ARRAY", _GRID, values={"recipe": "grid"}, finite=True)),
         outputs=(computed,),
         rules=(Rule("N is a multiple of B", "N % B == 0", breaks=({"N": 5},), origin=OURS),),
         zero_elements=dict.fromkeys(("B", "H", "W", "C", "N", "OH", "OW"), BAD_PARAM),

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from generators.contracts.case import Case, TensorPlan
+from generators.contracts.checks import sound, violations
 from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Shape, TensorSpec
 from generators.contracts.negative_cases import check_invalid
-from generators.data.distributions import Values, check_values, names_in, parse_values
+from generators.data.distributions import Values, check_values, is_finite, names_in, parse_values
 from generators.expressions import UNCOMPUTABLE
 from generators.specs.axes import varied_paths
 from generators.specs.conversions import (
@@ -96,6 +97,7 @@ class CaseBuilder:
             self._criteria_of(raw["criteria"]) if "criteria" in raw else self._criteria,
             convert_expect(raw[key]) if key in raw else (SUCCESS,),
             key == _BEYOND,
+            raw.get("breaks", 1),
             convert_faults(raw) if not _FAULTS.isdisjoint(raw) else (),
             tuple(raw.get("tags", ())), raw.get("seed", self._seed), place,
         )  # fmt: skip
@@ -174,8 +176,6 @@ class CaseBuilder:
 
     def _drawn(self, tensor: TensorSpec, dist: Raw, dims: Shape, dtype: str, env: Env) -> Values:
         path = ("inputs", tensor.name, "dist")
-        if not self.contract.nan_inf and (dist.get("nan") or dist.get("inf")):
-            raise Problem(path, f"{self.contract.op} takes no NaN and Inf")
         try:
             names = self._names_in(dist, tensor)
             # All that parse_values reads. The memo holds dist, so no other object takes its id meanwhile; numbers
@@ -186,6 +186,8 @@ class CaseBuilder:
                 known = dist, parse_values(dist, env, dtype, tensor.values, self._path.parent)
                 _remember(self._values, key, known)
             check_values(known[1], dims, dtype)
+            if tensor.finite and not is_finite(known[1], dtype):
+                raise InputError(f"{tensor.name} of {self.contract.op} takes no NaN and Inf")
         except InputError as error:
             raise Problem(path, error.message) from None
         return known[1]
@@ -217,9 +219,9 @@ class CaseBuilder:
                 raise Problem((_BEYOND if case.beyond_design else "expect",), error.message) from None
             return
         plans = (*case.inputs, *case.outputs)
-        if self.contract.sound(plans, env):
+        if sound(self.contract, plans, env):
             return
-        found = self.contract.violations({plan.name: plan.descriptor for plan in plans}, case.params, env)
+        found = violations(self.contract, {plan.name: plan.descriptor for plan in plans}, case.params, env)
         if found:
             rule, text = found[0].rule, "; ".join(violation.text for violation in found)
             if rule in self._parameters and rule not in raw.get("params", _NOTHING):
@@ -241,7 +243,7 @@ def check_case(case: Case, contract: Contract) -> None:
     """InputError unless a case that should succeed breaks nothing, and any other exactly one rule or fault."""
     if case.valid and not case.faults:
         descriptors: dict[str, Descriptor | None] = {p.name: p.descriptor for p in (*case.inputs, *case.outputs)}
-        found = contract.violations(descriptors, case.params)
+        found = violations(contract, descriptors, case.params)
         if found:
             raise InputError("; ".join(violation.text for violation in found))
     else:

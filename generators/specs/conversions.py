@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from generators.contracts.checks import misshapen
 from generators.contracts.faults import (
     NULL_HANDLE,
     NULL_WORKSPACE_SIZE,
@@ -14,7 +15,7 @@ from generators.contracts.faults import (
     null_descriptor,
     null_pointer,
 )  # fmt: skip
-from generators.contracts.model import Env, Parameter, Shape, misshapen
+from generators.contracts.model import Env, Parameter, Shape
 from generators.expressions import UNCOMPUTABLE, parse_expression
 from generators.specs.yaml_loader import KeyPath
 from schemas.dtypes import dtype_named

@@ -117,6 +117,7 @@ class Fields(Model):
         "instead of expect, where no design and no vendor demands the check: any answer passes, --strict wants these "
         "statuses"
     )
+    breaks: Count = Field(default=1, description="number of rules that an invalid case breaks, all of one status")
     tags: list[Text] = Field(default=[], description="words for selecting cases")
     seed: Seed = Field(default=1, description="default: --seed")
     derive: bool = Field(default=False, description="expand to the invalid cases derived from this valid one")

@@ -29,7 +29,10 @@ def command(ops: tuple[str, ...], specs: tuple[Path, ...], plugins: tuple[Path, 
     Everything is counted from the specs; no data is made.
     """
     from generators.casegen.case_data import case_bytes
+    from generators.operator_registry import broken_entry_points
 
+    for problem in broken_entry_points().values():
+        click.echo(f"warning: {problem}", err=True)
     counts: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
     for case in _cases(ops, specs):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from generators.contracts.model import Violation
+from generators.contracts import checks
+from generators.contracts.checks import Violation
 from generators.operator_registry import operators
 from mluops_cli.implementations.base import Call
 
@@ -13,7 +14,7 @@ def violations(call: Call) -> list[Violation]:
     if operator is None:
         return []
     params = {name: tuple(value) if isinstance(value, list) else value for name, value in call.params.items()}
-    return operator.contract.violations(call.descriptors, params)
+    return checks.violations(operator.contract, call.descriptors, params)
 
 
 def scalar_names(op: str) -> tuple[str, ...] | None:

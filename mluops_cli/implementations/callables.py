@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from generators.contracts.checks import Violation
 from generators.contracts.faults import NULL_HANDLE, NULL_WORKSPACE_SIZE, tensors_with
-from generators.contracts.model import Violation
 from mluops_cli.implementations.base import Array, BadAnswer, Call, CannotShow, Outcome, OutOfBounds
 from mluops_cli.implementations.call_contract import scalar_names, violations
 from mluops_cli.implementations.workspace import granted_bytes, poisoned, size_is_asked

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from generators.casegen.case_writer import REFERENCE
-from generators.contracts.binding import plain_message
+from generators.contracts.file_parameters import plain_message
 from generators.operator_registry import operators
 from mluops_cli.inspection.statistics import statistics_of
 from schemas.casefiles.reading import CaseFile

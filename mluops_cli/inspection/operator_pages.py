@@ -123,7 +123,8 @@ def _notes(contract: Contract) -> str:
         ("Given by the values of the inputs:", [name for name in free if name in contract.data_sizes]),
     ]
     found = [f"{text} {', '.join(f'`{name}`' for name in names)}." for text, names in notes if names]
-    return " ".join(found if contract.nan_inf else [*found, "Inputs hold no NaN and Inf."])
+    finite = ", ".join(f"`{tensor.name}`" for tensor in contract.inputs if tensor.finite)
+    return " ".join([*found, f"No NaN and Inf in {finite}."] if finite else found)
 
 
 def _work(operator: Operator, method: str, common: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contracts.binding import Bound
+from generators.contracts.checks import violations
 from generators.contracts.operator import Arrays
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.exceptions import describe
@@ -161,5 +162,5 @@ def _other_modes(
         for parameter in operator.contract.passed_parameters
         for word, value in (parameter.choices or {}).items()
         if value != bound.params.get(parameter.name)
-        and not operator.contract.violations(bound.descriptors, params := {**bound.params, parameter.name: value})
+        and not violations(operator.contract, bound.descriptors, params := {**bound.params, parameter.name: value})
     }

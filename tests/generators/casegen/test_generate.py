@@ -26,6 +26,7 @@ from generators.contracts.model import UNKNOWN, Contract, Parameter, TensorSpec
 from generators.contracts.operator import Arrays, Operator
 from generators.data.draw import Values
 from generators.operator_registry import operator_named, operators
+from generators.specs.expansion import expand_operator
 from schemas.casefiles.reading import read_case
 from schemas.criteria import Criterion
 from schemas.errors import InputError, MluopsError
@@ -331,3 +332,12 @@ def test_a_text_file_keeps_what_its_manifest_says_of_it(tmp_path: Path) -> None:
     assert meta is not None
     assert (meta.suite, meta.name, list(meta.expect)) == ("invalid", "odd", ["BAD_PARAM"])
     assert len(node.output[0].value_f) == 0
+
+
+def test_g12_an_invalid_case_whose_sizes_disagree_gets_plain_values() -> None:
+    """FOUND G12: the recipe `points` made 7 points for a tensor of 6."""
+    (case,) = (case for case in expand_operator("voxel_pooling_forward") if case.name == "points_6_scalar_7")
+    inputs = draw_inputs(case, operator_named(case.op))
+    geom = inputs["geom_xyz"]
+    assert geom is not None
+    assert (geom.shape, geom.dtype) == ((2, 6, 3), np.int32)

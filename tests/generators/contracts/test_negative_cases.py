@@ -1,6 +1,9 @@
 """Derived invalid cases, against a contract written here."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -31,7 +34,7 @@ CONTRACT = Contract(
 PARAMS = {"size": 3, "mode": 1, "steps": (1, 2)}
 
 
-def plan(name, dtype, layout, dims):
+def plan(name: Any, dtype: Any, layout: Any, dims: Any) -> Any:
     values = None if name == "c" else parse_values({"integers": [0, 3]}, {}, dtype)
     return TensorPlan(name, dtype, layout, dims, values=values)
 
@@ -59,12 +62,12 @@ null_workspace_size workspace_null workspace_short
 EXPECTED = _NAMES.split()
 
 
-def test_each_rule_is_broken_once_under_a_stable_name():
+def test_each_rule_is_broken_once_under_a_stable_name() -> None:
     assert list(DERIVED) == [f"base_{name}" for name in EXPECTED]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_exactly_one_rule_is_broken(name):
+def test_exactly_one_rule_is_broken(name: str) -> None:
     case = DERIVED[f"base_{name}"]
     assert len(broken(case, CONTRACT)) == 1
     check_invalid(case, CONTRACT)
@@ -73,7 +76,7 @@ def test_exactly_one_rule_is_broken(name):
     assert case.beyond_design == (name.startswith("mode") or name == "workspace_short")
 
 
-def test_large_tensors_have_no_data_and_leave_the_others_small():
+def test_large_tensors_have_no_data_and_leave_the_others_small() -> None:
     large = DERIVED["base_a_large"]
     a, b = large.inputs
     assert a.dims == (2, 2**31 // 6 + 1, 1, 3)
@@ -82,7 +85,7 @@ def test_large_tensors_have_no_data_and_leave_the_others_small():
     assert b.values is not None
 
 
-def test_a_wrong_dtype_takes_the_tensors_that_follow_it_along():
+def test_a_wrong_dtype_takes_the_tensors_that_follow_it_along() -> None:
     case = DERIVED["base_a_dtype_double"]
     assert [each.dtype for each in (*case.inputs, *case.outputs)] == ["double", "int32", "double"]
 
@@ -100,7 +103,26 @@ def test_a_wrong_dtype_takes_the_tensors_that_follow_it_along():
         ({"params": {**PARAMS, "mode": 7}, "faults": (NULL_HANDLE,)}, "found 2"),
     ],
 )
-def test_what_breaks_nothing_or_two_things_is_refused(changes, message):
+def test_what_breaks_nothing_or_two_things_is_refused(changes: Any, message: str) -> None:
     case = replace(DERIVED["base_mode_2"], **changes)
+    with pytest.raises(InputError, match=message):
+        check_invalid(case, CONTRACT)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"params": {**PARAMS, "steps": (-1, 2)}, "faults": (NULL_HANDLE,)}, ""),
+        ({"params": {**PARAMS, "mode": 7}, "faults": (NULL_HANDLE,)}, ""),  # one of them is demanded
+        ({"params": PARAMS, "faults": (NULL_HANDLE,)}, "must break exactly 2 rules, found 1: the handle is null"),
+        ({"inputs": (replace(BASE.inputs[0], strides=(24, 6, 6, 2)), BASE.inputs[1]), "faults": (NULL_HANDLE,)},
+         "breaks rules with different statuses: a is strided: NOT_SUPPORTED; the handle is null: BAD_PARAM"),
+    ],
+)  # fmt: skip
+def test_c8_several_rules_may_be_broken_that_share_their_status(changes: dict[str, Any], message: str) -> None:
+    case = replace(BASE, name="two", breaks=2, expect=("BAD_PARAM",), **changes)
+    if not message:
+        check_invalid(case, CONTRACT)
+        return
     with pytest.raises(InputError, match=message):
         check_invalid(case, CONTRACT)

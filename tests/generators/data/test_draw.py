@@ -35,7 +35,8 @@ def philox(key: int, count: int) -> list[int]:
 
     The counter is raised before each block of four numbers, as NumPy does.
     """
-    mask, out, counter = 2**64 - 1, [], 0
+    mask, counter = 2**64 - 1, 0
+    out: list[int] = []
     while len(out) < count:
         counter += 1
         c = [counter & mask, counter >> 64, 0, 0]

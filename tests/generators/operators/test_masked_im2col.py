@@ -1,5 +1,9 @@
 """masked_im2col: hand-checked values, brute force, indices at the ends of int32, bits."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +14,7 @@ from generators.operator_registry import operator_named
 OPERATOR = operator_named("masked_im2col_forward")
 
 
-def im2col(feature, rows, columns, kernel, pad):
+def im2col(feature: Any, rows: Any, columns: Any, kernel: Any, pad: Any) -> Any:
     inputs = {
         "feature": feature,
         "mask_h_idx": np.asarray(rows, np.int32),
@@ -20,7 +24,7 @@ def im2col(feature, rows, columns, kernel, pad):
     return OPERATOR.reference(inputs, params)["data_col"]
 
 
-def loops(feature, rows, columns, kernel, pad):
+def loops(feature: Any, rows: Any, columns: Any, kernel: Any, pad: Any) -> Any:
     """The formula of the design, one element at a time, in Python's unbounded integers."""
     _, C, H, W = feature.shape
     data_col = np.zeros((C * kernel[0] * kernel[1], len(rows)), feature.dtype)
@@ -31,16 +35,16 @@ def loops(feature, rows, columns, kernel, pad):
     return data_col
 
 
-def numbered(C, H, W, dtype=np.float32):
+def numbered(C: Any, H: Any, W: Any, dtype: Any = np.float32) -> Any:
     return np.arange(1, 1 + C * H * W).astype(dtype).reshape(1, C, H, W)
 
 
-def test_hand_checked_values():
+def test_hand_checked_values() -> None:
     data_col = im2col(numbered(1, 3, 3), [-1, 1], [-1, 1], (2, 2), (1, 1))
     np.testing.assert_array_equal(data_col, [[0, 1], [0, 2], [0, 4], [0, 5]])
 
 
-def test_a_mask_at_the_far_corner_without_pad_has_one_tap_inside():
+def test_a_mask_at_the_far_corner_without_pad_has_one_tap_inside() -> None:
     data_col = im2col(np.ones((1, 1, 5, 5), np.float32), [4], [4], (3, 3), (0, 0))
     np.testing.assert_array_equal(data_col[:, 0], [1, 0, 0, 0, 0, 0, 0, 0, 0])
 
@@ -53,8 +57,8 @@ def test_a_mask_at_the_far_corner_without_pad_has_one_tap_inside():
     st.lists(st.tuples(st.integers(-9, 12), st.integers(-9, 12)), max_size=12),
     st.sampled_from([np.float16, np.float32]),
 )
-def test_reference_equals_the_loops(size, kernel, pad, masks, dtype):
-    feature = numbered(*size, dtype=dtype)
+def test_reference_equals_the_loops(size: Any, kernel: Any, pad: Any, masks: Any, dtype: str) -> None:
+    feature = numbered(size[0], size[1], size[2], dtype)
     rows, columns = [mask[0] for mask in masks], [mask[1] for mask in masks]
     data_col = im2col(feature, rows, columns, kernel, pad)
     assert data_col.dtype == dtype
@@ -62,7 +66,7 @@ def test_reference_equals_the_loops(size, kernel, pad, masks, dtype):
 
 
 @pytest.mark.parametrize("pad", [-3, 0, 2**31 - 1, -(2**31)])
-def test_indices_at_the_ends_of_int32(pad):
+def test_indices_at_the_ends_of_int32(pad: Any) -> None:
     """Every difference is computed beyond 32 bits: no wrapped coordinate falls back into the feature."""
     rows = [2**31 - 1, 2**31 - 2, -(2**31), -(2**31) + 1, 0, pad] if pad != 2**31 - 1 else [2**31 - 1, -(2**31), 0]
     feature = numbered(2, 3, 4)
@@ -73,7 +77,7 @@ def test_indices_at_the_ends_of_int32(pad):
 
 
 @pytest.mark.parametrize(("floats", "integers"), [(np.float16, np.uint16), (np.float32, np.uint32)])
-def test_copies_keep_every_bit(floats, integers):
+def test_copies_keep_every_bit(floats: Any, integers: Any) -> None:
     """Quiet and signalling NaN payloads, infinities, subnormals and -0: the loops copy integers of the same bits."""
     rng = np.random.default_rng(6)
     bits = rng.integers(0, np.iinfo(integers).max, (1, 3, 5, 6), dtype=integers)
@@ -85,10 +89,10 @@ def test_copies_keep_every_bit(floats, integers):
     np.testing.assert_array_equal(computed.view(integers), loops(bits, rows, columns, (3, 2), (1, 1)))
 
 
-def test_no_masks_give_an_empty_output():
+def test_no_masks_give_an_empty_output() -> None:
     assert im2col(numbered(2, 3, 4), [], [], (3, 3), (1, 1)).shape == (18, 0)
 
 
-def test_theoretical_work():
+def test_theoretical_work() -> None:
     env = {"C": 2, "kernel_h": 3, "kernel_w": 4, "M": 5}
     assert OPERATOR.theory_ops(env, {}, {}) == 2 * 3 * 4 * 5  # elements of data_col

@@ -1,5 +1,9 @@
 """psamask: hand-checked values, brute force, adjointness, bits."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,15 +15,15 @@ COLLECT, DISTRIBUTE = 0, 1
 FORWARD, BACKWARD = operator_named("psamask_forward"), operator_named("psamask_backward")
 
 
-def forward(x, **params):
+def forward(x: Any, **params: Any) -> Any:
     return FORWARD.reference({"x": x}, params)["y"]
 
 
-def backward(dy, **params):
+def backward(dy: Any, **params: Any) -> Any:
     return BACKWARD.reference({"dy": dy}, params)["dx"]
 
 
-def loops(given, psa_type, h_mask, w_mask, direction):
+def loops(given: Any, psa_type: Any, h_mask: Any, w_mask: Any, direction: Any) -> Any:
     """The formula of the design, one element at a time."""
     N, H, W, _ = given.shape
     computed = np.zeros((N, H, W, H * W if direction == "forward" else h_mask * w_mask), given.dtype)
@@ -41,13 +45,13 @@ masks = st.tuples(st.integers(1, 9), st.integers(1, 9))
 
 
 @pytest.mark.parametrize(("psa_type", "expected"), [(COLLECT, [[[2, 3], [4, 5]]]), (DISTRIBUTE, [[[2, 4], [3, 5]]])])
-def test_hand_checked_values(psa_type, expected):
+def test_hand_checked_values(psa_type: int, expected: Any) -> None:
     x = np.array([1, 2, 3, 4, 5, 6], np.float32).reshape(1, 1, 2, 3)
     np.testing.assert_array_equal(forward(x, psa_type=psa_type, h_mask=1, w_mask=3)[0], expected)
 
 
 @pytest.mark.parametrize("psa_type", [COLLECT, DISTRIBUTE])
-def test_hand_checked_backward_returns_what_was_taken(psa_type):
+def test_hand_checked_backward_returns_what_was_taken(psa_type: int) -> None:
     dy = np.array([[[2, 3], [4, 5]]] if psa_type == COLLECT else [[[2, 4], [3, 5]]], np.float32)[None]
     expected = [[[0, 2, 3], [4, 5, 0]]]
     np.testing.assert_array_equal(backward(dy, psa_type=psa_type, h_mask=1, w_mask=3)[0], expected)
@@ -55,27 +59,28 @@ def test_hand_checked_backward_returns_what_was_taken(psa_type):
 
 @settings(max_examples=60, deadline=None)
 @given(sizes, masks, st.sampled_from([COLLECT, DISTRIBUTE]))
-def test_forward_equals_the_loops(size, mask, psa_type):
+def test_forward_equals_the_loops(size: Any, mask: Any, psa_type: int) -> None:
     N, H, W = size
     x = np.arange(1, 1 + N * H * W * mask[0] * mask[1], dtype=np.float32).reshape(N, H, W, -1)
     np.testing.assert_array_equal(
-        forward(x, psa_type=psa_type, h_mask=mask[0], w_mask=mask[1]), loops(x, psa_type, *mask, "forward")
+        forward(x, psa_type=psa_type, h_mask=mask[0], w_mask=mask[1]), loops(x, psa_type, mask[0], mask[1], "forward")
     )
 
 
 @settings(max_examples=60, deadline=None)
 @given(sizes, masks, st.sampled_from([COLLECT, DISTRIBUTE]))
-def test_backward_equals_the_loops(size, mask, psa_type):
+def test_backward_equals_the_loops(size: Any, mask: Any, psa_type: int) -> None:
     N, H, W = size
     dy = np.arange(1, 1 + N * (H * W) ** 2, dtype=np.float32).reshape(N, H, W, -1)
     np.testing.assert_array_equal(
-        backward(dy, psa_type=psa_type, h_mask=mask[0], w_mask=mask[1]), loops(dy, psa_type, *mask, "backward")
+        backward(dy, psa_type=psa_type, h_mask=mask[0], w_mask=mask[1]),
+        loops(dy, psa_type, mask[0], mask[1], "backward"),
     )
 
 
 @settings(max_examples=60, deadline=None)
 @given(sizes, masks, st.sampled_from([COLLECT, DISTRIBUTE]), st.integers(0, 2**32))
-def test_backward_is_the_adjoint_of_forward(size, mask, psa_type, seed):
+def test_backward_is_the_adjoint_of_forward(size: Any, mask: Any, psa_type: int, seed: int) -> None:
     """<dy, F x> = <F' dy, x>, exactly: integer values whose sums a double holds."""
     N, H, W = size
     params = {"psa_type": psa_type, "h_mask": mask[0], "w_mask": mask[1]}
@@ -87,7 +92,7 @@ def test_backward_is_the_adjoint_of_forward(size, mask, psa_type, seed):
 
 @pytest.mark.parametrize("psa_type", [COLLECT, DISTRIBUTE])
 @pytest.mark.parametrize("operator", ["forward", "backward"])
-def test_copies_keep_every_bit(psa_type, operator):
+def test_copies_keep_every_bit(psa_type: int, operator: Any) -> None:
     """Quiet and signalling NaN payloads, infinities, subnormals and -0: the loops copy integers of the same bits."""
     rng = np.random.default_rng(5)
     shape = (2, 4, 3, 15) if operator == "forward" else (2, 4, 3, 12)
@@ -99,14 +104,14 @@ def test_copies_keep_every_bit(psa_type, operator):
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 4), (2, 0, 4), (2, 3, 0)])
-def test_zero_elements_give_empty_outputs(shape):
+def test_zero_elements_give_empty_outputs(shape: Any) -> None:
     N, H, W = shape
     params = {"psa_type": COLLECT, "h_mask": 3, "w_mask": 2}
     assert forward(np.empty((*shape, 6), np.float32), **params).shape == (N, H, W, H * W)
     assert backward(np.empty((*shape, H * W), np.float32), **params).shape == (N, H, W, 6)
 
 
-def test_theoretical_work():
+def test_theoretical_work() -> None:
     env = {"N": 2, "H": 3, "W": 4, "h_mask": 5, "w_mask": 6}
     assert FORWARD.theory_ops(env, {}, {}) == 2 * 3 * 4 * 12  # elements of y
     assert BACKWARD.theory_ops(env, {}, {}) == 2 * 3 * 4 * 30  # elements of dx

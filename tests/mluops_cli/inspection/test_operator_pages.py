@@ -33,7 +33,7 @@ class Halve(Operator):
     contract = Contract(
         op="halve",
         category="composite",
-        inputs=(TensorSpec("x", ("half", "float"), "NHWC", "N h+1", values={"integers": [0, "N - 1"]}),),
+        inputs=(TensorSpec("x", ("half", "float"), "NHWC", "N h+1", values={"integers": [0, "N - 1"]}, finite=True),),
         outputs=(TensorSpec("y", ("half",), "ARRAY", "M", same_dtype_as="x", criteria=_CRITERIA, fill=-1),),
         parameters=(
             Parameter("h", minimum=1, maximum=9, default="N", text="height"),
@@ -43,7 +43,6 @@ class Halve(Operator):
         rules=(Rule("h is even", "h % 2 == 0", ("BAD_PARAM", "NOT_SUPPORTED")),),
         zero_elements={"N": "SUCCESS"},
         workspace=True,
-        nan_inf=False,
     )
 
     def reference(self, inputs: Arrays, env: Env) -> Arrays:
@@ -70,7 +69,7 @@ def test_a_page_says_what_the_contract_says(tmp_path: Path, monkeypatch: pytest.
         "Category composite.",
         "| `x` | input | half, float | NHWC | `[N, h+1]` | `integers: [0, N - 1]` |",
         "| `y` | output | as `x` | ARRAY | `[M]` |  |",
-        "Sizes (`sizes` in a spec) `N`, `M`. Not given by any input: `M`. Inputs hold no NaN and Inf.",
+        "Sizes (`sizes` in a spec) `N`, `M`. Not given by any input: `M`. No NaN and Inf in `x`.",
         "| `h` | 1 to 9 | `N` | BAD_PARAM (design) | height |",
         "| `mode` | 0 (up), 4 (down) |  | refused in a spec |  |",
         "| `pads` | 2 integers, each 0 or more |  | BAD_PARAM (design) |  |",
