@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import xxhash
 
-from mluops_cli.core.process_state import preserved_process_state
+from mluops_cli.processes.process_state import preserved_process_state
 from schemas.errors import InputError, MluopsError, UnavailableError
 from schemas.protos import messages
 from schemas.suggest import did_you_mean

@@ -1,1 +1,1 @@
-"""Process trees, reapers and scratch directories."""
+"""Process trees, reapers, their memory and state, and scratch directories."""

@@ -10,7 +10,6 @@ from typing import Any, Final, Protocol
 from generators.contracts.binding import Bound
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.exceptions import describe, user_traceback
-from mluops_cli.core.process_state import preserved_process_state
 from mluops_cli.execution.case.floating_point import MODE, require_subnormals
 from mluops_cli.execution.case.judgement import (
     counts_differ,
@@ -31,6 +30,7 @@ from mluops_cli.implementations.base import (
     OutOfBounds,
 )
 from mluops_cli.judging.verdict import Verdict, judge_status
+from mluops_cli.processes.process_state import preserved_process_state
 from schemas.errors import MluopsError
 from schemas.status import SUCCESS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mluops_cli.core.process_state import preserved_process_state
+from mluops_cli.processes.process_state import preserved_process_state
 
 CHANGES: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
     "locale": (lambda: locale.setlocale(locale.LC_NUMERIC, "C.utf8"), lambda: locale.setlocale(locale.LC_ALL)),

@@ -13,9 +13,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)  # those that a run answers to itself
+from mluops_cli.core.statuses import ENDING_SIGNALS
 
 
 @contextmanager
@@ -23,9 +22,9 @@ def preserved_process_state() -> Iterator[None]:
     """Put back, at the end of the block, what the block changed for the whole process.
 
     That is the locale (a decimal comma changes how C code reads numbers), the current folder, the recursion limit and
-    the handlers of SIGINT and SIGTERM.
+    the handlers of the signals that end a command.
     """
-    restorers = [_locale(), _folder(), _recursion_limit(), *(_handler(number) for number in _SIGNALS)]
+    restorers = [_locale(), _folder(), _recursion_limit(), *(_handler(number) for number in ENDING_SIGNALS)]
     try:
         yield
     finally:
