@@ -26,6 +26,7 @@ class Summary(BaseModel):
     cases: int = Field(description="cases with a result")
     not_run: int = Field(description="selected cases without one")
     counts: dict[str, int] = Field(description="status -> cases")
+    unproven: list[str] = Field([], description="operators of which no valid case was judged, but some were skipped")
     beyond_bound: int = Field(0, description="cases that passed beyond their error bound")
     exit_code: int
     validated: bool = Field(description="whether any case passed or was empty")

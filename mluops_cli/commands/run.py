@@ -69,6 +69,8 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     A case that is there as .pb and as .prototxt runs once, as .pb. --resume runs a case again if its file or an option
     that decides its result has changed.
 
+    An operator whose valid cases are all skipped is not validated, even if its invalid cases pass.
+
     Exit code: 0 all passed, 1 something failed or nothing was validated, 2 the command or a case file is wrong,
     3 our own failure, 5 nothing selected, 130 interrupted.
     """

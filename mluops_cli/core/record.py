@@ -19,6 +19,7 @@ from mluops_cli.core.statuses import (
     Status,
 )
 from schemas.status import SUCCESS
+from schemas.suggest import counted
 
 RESULTS: Final = "results.jsonl"
 
@@ -33,13 +34,15 @@ class Counted(NamedTuple):
     """What a tally counts of a record.
 
     unexpected: a case beyond the design passed with another status than the expected ones. beyond: an output of a
-    passing case is beyond its error bound.
+    passing case is beyond its error bound. valid: the operator op must accept the case.
     """
 
     status: str
     blame: str | None = None
     unexpected: bool = False
     beyond: bool = False
+    op: str = ""
+    valid: bool = False
 
 
 @dataclass(slots=True)
@@ -106,7 +109,7 @@ class Record:
         """What a tally counts of the record."""
         answered = self.operator_status not in (None, *self.expected_status)
         beyond = bool(self.beyond_bound) and self.status not in FAILING
-        return Counted(self.status, self.blame, self.beyond_design and answered, beyond)
+        return Counted(self.status, self.blame, self.beyond_design and answered, beyond, self.op, self.legal)
 
     @property
     def beyond_sentences(self) -> list[str]:
@@ -138,13 +141,22 @@ class Tally:
     codes: set[int] = field(default_factory=set)
     unexpected: int = 0  # answers beyond the design that were others than expected
     beyond: int = 0  # passing cases with an output beyond its error bound
+    valid: Counter[str] = field(default_factory=Counter)  # operator -> its valid cases
+    skipped: Counter[str] = field(default_factory=Counter)  # operator -> of these, those that were skipped
+    judged: set[str] = field(default_factory=set)  # operators with a valid case that is neither skipped nor empty
 
-    def add(self, counted: Counted) -> None:
+    def add(self, one: Counted) -> None:
         """Count one record."""
-        status, blame, unexpected, beyond = counted
+        status, blame, unexpected, beyond, op, valid = one
         self.counts[status] += 1
         self.unexpected += unexpected
         self.beyond += beyond
+        if valid:
+            self.valid[op] += 1
+            if status == "skip":
+                self.skipped[op] += 1
+            elif status != "empty":
+                self.judged.add(op)
         if status in FAILING:
             self.codes.add(EXIT_CODE_OF_BLAME.get(blame, FAILED))
 
@@ -163,6 +175,23 @@ class Tally:
         """Whether any case passed or was empty: a run that only skips cases proves nothing."""
         return any(self.counts[status] for status in PASSING)
 
+    @property
+    def unproven(self) -> list[str]:
+        """The operators that the implementation has not shown to compute: no valid case was judged, some were skipped.
+
+        Where only invalid cases are selected, or only ones without elements, nothing is skipped and this holds no
+        operator.
+        """
+        return sorted(op for op in self.skipped if op not in self.judged)
+
+    @property
+    def unproven_sentences(self) -> list[str]:
+        """One sentence for each of these operators."""
+        return [
+            f"{op}: of {counted(self.valid[op], 'valid case')} none was judged, {self.skipped[op]} skipped"
+            for op in self.unproven
+        ]
+
     def exit_code(self, *, strict: bool = False, interrupted: bool = False) -> int:
         """Return the highest exit code that applies.
 
@@ -171,7 +200,7 @@ class Tally:
         codes = {PASSED, *self.codes}
         if strict and (self.counts["mistrusted"] or self.unexpected or self.beyond):
             codes.add(FAILED)
-        if not self.validated:
+        if not self.validated or self.unproven:
             codes.add(FAILED)
         if interrupted:
             codes.add(INTERRUPTED)

@@ -184,6 +184,9 @@ class ConsoleReport:
             _say(self.console, "interrupted: the results so far are complete, --resume goes on from here", "yellow")
         elif not run.tally.validated and not self.failed:
             _say(self.console, "nothing was validated: no case passed, so this run is not a pass", "red")
+        else:
+            for sentence in run.tally.unproven_sentences:
+                _say(self.console, f"{sentence}: nothing is proven of this operator, so this run is not a pass", "red")
 
     def _cases(self) -> Table:
         timed = any(record.perf for record in self.rows)

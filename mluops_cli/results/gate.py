@@ -21,6 +21,7 @@ from schemas.suggest import counted
 
 NAMED: Final = 3  # cases that a sentence names
 _Count = Annotated[int, Field(ge=0)]
+_Part = Annotated[float, Field(ge=0, le=1, strict=False)]
 _Fraction = Annotated[float, Field(gt=0, le=1, strict=False)]
 
 
@@ -67,6 +68,9 @@ class Policy(Strict):
     ] = None
     max_waived: _Count | None = None
     max_skipped: _Count | None = None
+    max_skipped_fraction: Annotated[
+        _Part | None, Field(description="of every operator's valid cases, the fraction that may be skipped at most")
+    ] = None
     min_cases: Annotated[
         dict[str, _Count], Field(description="operator -> cases that pass or are empty, at least")
     ] = {}  # noqa: RUF012 (pydantic copies it)
@@ -115,6 +119,13 @@ def _run_rules(run: FinishedRun, policy: Policy) -> Iterator[str]:
     for status, word, most in (("waived", "waived", policy.max_waived), ("skip", "skipped", policy.max_skipped)):
         if most is not None and counts[status] > most:
             yield f"{counted(counts[status], 'case')} {word}, at most {most} may be: {_of(run, status)}."
+    if counts["pass"]:
+        yield from (f"{sentence}." for sentence in run.tally.unproven_sentences)
+    for op, skipped in sorted(run.tally.skipped.items()):
+        fraction, most = skipped / run.tally.valid[op], policy.max_skipped_fraction
+        if most is not None and fraction > most:
+            valid = f"{skipped} of {counted(run.tally.valid[op], 'valid case')} skipped"
+            yield f"{op}: {valid} ({format_fraction(fraction)}), at most {format_fraction(most)} may be."
     for op, least in policy.min_cases.items():
         found = sum(record.status in PASSING for record in run.by_operator.get(op, ()))
         if found < least:

@@ -102,6 +102,7 @@ class JsonResults:
             "counts": dict(sorted(run.tally.counts.items())),
             "exit_code": run.exit_code,
             "validated": run.tally.validated,
+            "unproven": run.tally.unproven,
             "beyond_bound": run.tally.beyond,
             "interrupted": run.interrupted,
             **({"problem": run.problem} if run.problem else {}),

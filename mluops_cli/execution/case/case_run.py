@@ -41,7 +41,9 @@ def run_case(
                 proto.set_meta(file.node, proto.CaseMeta(**task["manifest_meta"]))
             kernels = implementation.operators()
             if kernels is not None and file.op not in kernels:
-                return {"status": "skip", "reason": f"{implementation.name} has no kernel of {file.op}"}
+                expect = list(file.meta.expect) if file.meta is not None else []
+                reason = f"{implementation.name} has no kernel of {file.op}"
+                return {"status": "skip", "reason": reason, "expected_status": expect}
             prepared = prepare(file, settings.options)
             result = _run(prepared, implementation, settings, meter)
             if settings.keep_outputs is not None and result["status"] == "fail":

@@ -76,6 +76,8 @@ def paragraph(run: FinishedRun, t: Callable[..., str]) -> str:
     )
     if not run.tally.validated:
         parts.append(t("Nothing was validated."))
+    if run.tally.unproven:
+        parts.append(t("Operators without a judged valid case: {ops}.", ops=", ".join(map(code, run.tally.unproven))))
     if not run.complete:
         parts.append(t("The run did not come to its end; cases not run: {n}.", n=run.not_run))
     for status, text in (("waived", "{n} waived."), ("mistrusted", "{n} mistrusted."), ("skip", "{n} skipped.")):

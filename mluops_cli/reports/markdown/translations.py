@@ -17,6 +17,7 @@ ZH: Final = {
     "{n} failed:": "{n} 个失败：",
     "Nothing failed.": "没有失败的用例。",
     "Nothing was validated.": "没有任何用例得到验证。",
+    "Operators without a judged valid case: {ops}.": "没有任何合法用例得到判定的算子：{ops}。",
     "The run did not come to its end; cases not run: {n}.": "测试未跑完，{n} 个用例未运行。",
     "The results don't match the summary of the run.": "结果与运行摘要不一致。",
     "{n} waived.": "{n} 个豁免。",

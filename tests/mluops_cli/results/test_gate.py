@@ -89,6 +89,13 @@ def test_an_incomplete_run_is_broken(tmp_path: Path) -> None:
             [a(outputs={"y": {"repeat": "varies_beyond_bound"}}), a(name="b", outputs={"y": {"repeat": "identical"}})],
             "1 case with outputs that vary between repeats, they must vary within the error bound: op/general/a.",
         ),
+        ("max_skipped_fraction: 0.5", [a(), a("skip", "b")], None),
+        ("max_skipped_fraction: 0.5", [a(), a("skip", "b", expected_status=["BAD_PARAM"]), a("skip", "c")], None),
+        (
+            "max_skipped_fraction: 0.5",
+            [a(), a("skip", "b"), a("skip", "c")],
+            "op: 2 of 3 valid cases skipped (66.7%), at most 50.0% may be.",
+        ),
         ("min_passed: 2", [a(), a(name="b")], None),
         ("min_passed: 3", [a(), a(name="b")], "2 cases passed, at least 3 must."),
         ("min_cases: {op: 2}", [a(), a("empty", "b")], None),
