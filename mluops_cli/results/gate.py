@@ -122,10 +122,10 @@ def _run_rules(run: FinishedRun, policy: Policy) -> Iterator[str]:
     if counts["pass"]:
         yield from (f"{sentence}." for sentence in run.tally.unproven_sentences)
     for op, skipped in sorted(run.tally.skipped.items()):
-        fraction, most = skipped / run.tally.valid[op], policy.max_skipped_fraction
-        if most is not None and fraction > most:
+        fraction, limit = skipped / run.tally.valid[op], policy.max_skipped_fraction
+        if limit is not None and fraction > limit:
             valid = f"{skipped} of {counted(run.tally.valid[op], 'valid case')} skipped"
-            yield f"{op}: {valid} ({format_fraction(fraction)}), at most {format_fraction(most)} may be."
+            yield f"{op}: {valid} ({format_fraction(fraction)}), at most {format_fraction(limit)} may be."
     for op, least in policy.min_cases.items():
         found = sum(record.status in PASSING for record in run.by_operator.get(op, ()))
         if found < least:
