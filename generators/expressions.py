@@ -15,9 +15,9 @@ _ALLOWED: Final = (
     ast.Subscript, ast.Call, ast.List, ast.Tuple, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub,
     ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.And, ast.Or, ast.Not,
 )  # fmt: skip
-# What an expression can end in instead of a value.
+# The exceptions of an expression that has no value.
 UNCOMPUTABLE: Final = (NameError, IndexError, TypeError, ValueError, ZeroDivisionError, OverflowError)
-_LENGTH: Final = 1000  # characters of an expression; so neither its parser nor its value can run away
+_LENGTH: Final = 1000  # characters of an expression: it bounds the parser and the value
 _BITS: Final = 4096  # of a power or a product
 
 

@@ -85,7 +85,7 @@ class Bound:
 
     @property
     def carries_baseline(self) -> bool:
-        """Whether the file holds the values of every output that counts, and means them as the baseline.
+        """Whether the file holds the values of every output that is compared, and declares them as the baseline.
 
         A file of device CPU wants its baseline computed; without a contract nobody could, so what is stored counts.
         """
@@ -161,7 +161,7 @@ class Bound:
         return fitted(f"output {name}", record.shape, record.dtype.name, array, record.place, capacities)
 
     def _defined(self, name: str, array: Array) -> Array:
-        """The rows of a stored output that the file's count of them says are defined; all where it says nothing.
+        """The defined rows of a stored output, by the count in the file; all rows where the file has no count.
 
         A count of 0 says so only in a file with our metadata: others write it where they don't know (CASE_FORMAT.md).
         """

@@ -19,7 +19,7 @@ class TensorPlan:
     """One tensor of a case: its descriptor and, for an input, how its values are drawn.
 
     A size of UNKNOWN (-1) in an output's dims is filled in from the baseline. capacity: the sizes of the output that
-    only the data tell may be smaller than dims say.
+    depend on the data may be smaller than dims.
     """
 
     name: str
@@ -32,7 +32,7 @@ class TensorPlan:
 
     @property
     def descriptor(self) -> Descriptor:
-        """What the operator is told of this tensor."""
+        """The tensor's descriptor, as a call passes it."""
         return Descriptor(self.layout, self.dtype, self.dims, self.strides)
 
 
@@ -41,7 +41,7 @@ class Case:
     """One case of an operator.
 
     expect lists the accepted statuses; beyond_design: no design and no vendor demands them. breaks is the number of
-    rules that an invalid case breaks. faults tells what the call of an invalid case omits. criteria holds an entry per
+    rules that an invalid case breaks. faults are what the call of an invalid case omits. criteria holds an entry per
     output. place is the spec's file:line.
     """
 
@@ -61,7 +61,7 @@ class Case:
     place: str = ""
 
     def shapes(self, contract: Contract) -> dict[str, Shape]:
-        """The shapes of all tensors, UNKNOWN where a capacity stands for a size that only the data tell."""
+        """The shapes of all tensors, UNKNOWN where a capacity stands for a size that depends on the data."""
         plans = (*self.inputs, *self.outputs)
         shapes = {plan.name: plan.dims for plan in plans}
         return shapes | contract.known({plan.name: plan.dims for plan in plans if plan.capacity})

@@ -1,4 +1,4 @@
-"""The conditions of a contract, each stated once: `sound` asks them all at once, `violations` one after the other."""
+"""The conditions of a contract, each stated once: `sound` evaluates all at once, `violations` one after the other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Tensor(Protocol):
 
     @property
     def dims(self) -> Shape:
-        """The dims; UNKNOWN where only the data tell one."""
+        """The dims; UNKNOWN where one depends on the data."""
 
     @property
     def strides(self) -> Shape | None:
@@ -61,7 +61,7 @@ def violations(
     """The broken rules of a call, in the order in which operators check them.
 
     Parameters, dtypes, layouts, ranks and sizes; with right ranks also relations, strides and large tensors; in a call
-    that is right otherwise also what no implementation answers for, and zero elements. An absent (None) descriptor is a
+    that is right otherwise also the rules without a status, and zero elements. An absent (None) descriptor is a
     violation of its own; the rest is then not looked at.
     """
     missing = [name for name in contract.tensors if descriptors.get(name) is None]
@@ -74,7 +74,7 @@ def violations(
 
 
 def sound(contract: Contract, tensors: Iterable[Tensor], env: Env) -> bool:
-    """A quick yes to whether violations finds nothing; False means: ask it. tensors are in the contract's order."""
+    """Whether violations would find nothing, quickly; False: call violations. tensors are in the contract's order."""
     return _checks(contract).sound(tensors, env)
 
 
@@ -105,9 +105,9 @@ Text = str | Callable[[Env], str]
 class _Check:
     """One condition.
 
-    holds is an expression over sizes, parameters and the tensors by position (_0, _1, ...); one that can't be computed
-    is not broken: something else is, or only the data tell. text says what is wrong, in the same scope. needs names a
-    rule without which the condition means nothing.
+    holds is an expression over sizes, parameters and the tensors by position (_0, _1, ...). One that can't be computed
+    is not broken: something else is, or it depends on the data. text is the message, in the same scope. needs names a
+    rule without which the condition has no meaning.
     """
 
     rule: str

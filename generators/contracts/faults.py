@@ -24,7 +24,7 @@ CALL_FAULTS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One invalid-call fault: a kind of TENSOR_FAULTS with the tensor's name, or a kind of CALL_FAULTS without one.
+    """One invalid-call fault: a kind of TENSOR_FAULTS with a tensor's name, or a kind of CALL_FAULTS.
 
     Case files, manifests and records hold the text form: `null_handle`, `null_pointer:x`, `workspace:short`.
     """

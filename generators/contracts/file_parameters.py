@@ -42,9 +42,9 @@ def parameters_of(file: CaseFile, contract: Contract | None) -> dict[str, Any]:
 
 
 def count_of(file: CaseFile, contract: Contract, parameter: Parameter) -> int | None:
-    """What the file says an output's rows are; None where it says nothing.
+    """The number of an output's defined rows that the file states; None where it states none.
 
-    A count of 0 says so only in a file with our metadata: others write it where they don't know (CASE_FORMAT.md).
+    A count of 0 counts only in a file with our metadata: others write it for an unknown count (CASE_FORMAT.md).
     """
     message = parameter_message(file.node, contract)
     if message is None:
@@ -99,7 +99,7 @@ def _stored(file: CaseFile) -> Mapping[str, Any] | None:
 
 
 def _value(message: Any, parameter: Parameter) -> Any:
-    """The parameter's value; None where neither the file nor its interface tells one."""
+    """The parameter's value; None where neither the file nor its interface has one."""
     field = message.DESCRIPTOR.fields_by_name[parameter.name]
     value = getattr(message, parameter.name)
     if parameter.length is not None:

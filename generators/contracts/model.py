@@ -19,7 +19,7 @@ Params = Mapping[str, Any]  # parameter name -> int, float or tuple of ints
 Env = dict[str, Any]  # sizes and parameters by name
 
 LARGE: Final = 2**31  # elements from which on a tensor counts as large
-UNKNOWN: Final = -1  # a size that only the data tell
+UNKNOWN: Final = -1  # a size that depends on the data
 # Where a rule stands: "design" or "design SECTION"; "vendor", which the vendor's library checks; "ours", nobody else's.
 DESIGN: Final = "design"
 VENDOR: Final = "vendor"
@@ -43,7 +43,7 @@ class TensorSpec:
     values: Mapping[str, Any] | None = None
     criteria: tuple[Criterion, ...] = ()
     fill: int | None = None  # what the caller sets an output to before the call, instead of a sentinel
-    expected_zero_fraction: float = 0.0  # share of zeros beyond which only a suspicious baseline goes
+    expected_zero_fraction: float = 0.0  # a baseline with a larger fraction of zeros is suspicious
     compare: Literal["elementwise", "rulebook"] = "elementwise"
     finite: bool = False  # whether NaN and Inf are outside the contract
     undefined_when_empty: bool = False  # whether a call with an empty tensor may leave it unwritten
@@ -61,8 +61,8 @@ class Parameter:
     minimum and maximum are inclusive; choices names the legal values. default is an integer or an expression; without
     one the parameter must be given, or be bound by a shape. statuses are what breaking the range is answered with;
     empty: such a case is refused when a spec is expanded. origin says where the range stands, as in Rule.
-    output = (tensor, dim): the count of an output's rows, a size that only the data tell. Implementations don't get it;
-    it is in the file for its readers.
+    output = (tensor, dim): the count of an output's rows, a size that depends on the data. It is in the file for its
+    readers; implementations don't get it.
     """
 
     name: str
@@ -97,12 +97,13 @@ class Sized(Protocol):
     """Something with a shape, such as an array."""
 
     @property
-    def shape(self) -> Shape: ...
+    def shape(self) -> Shape:
+        """The dims."""
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity, so that it can be a key
 class Contract:
-    """Everything an operator accepts, computes on and is accepted by; see the module's docstring."""
+    """What an operator accepts and how its outputs are accepted; see the module's docstring."""
 
     op: str
     category: str  # pure_io, composite, atomic_add, index
@@ -147,12 +148,12 @@ class Contract:
 
     @cached_property
     def data_sizes(self) -> frozenset[str]:
-        """The sizes that only the data tell: of dims whose size an implementation returns."""
+        """The sizes that depend on the data: those of dims whose size an implementation returns."""
         counted = [parameter.output for parameter in self.parameters if parameter.output is not None]
         return frozenset(name for tensor, dim in counted for name in self.tensors[tensor].dims[dim].names)
 
     def capacities(self, tensor: str) -> tuple[int, ...]:
-        """The axes of a tensor whose size only the data tell: what a descriptor says there is a capacity."""
+        """The axes of a tensor whose size depends on the data: in a descriptor they are capacities."""
         return tuple(axis for axis, (_, each) in enumerate(self._dims[tensor]) if each.names & self.data_sizes)
 
     def counts(self, outputs: Mapping[str, Sized]) -> dict[str, int]:
@@ -161,7 +162,7 @@ class Contract:
         return {name: outputs[tensor].shape[dim] for name, (tensor, dim) in counted.items() if tensor in outputs}
 
     def known(self, shapes: Mapping[str, Shape]) -> dict[str, Shape]:
-        """The shapes with UNKNOWN for every size that only the data tell."""
+        """The shapes with UNKNOWN for every size that depends on the data."""
         if not self.data_sizes:
             return dict(shapes)
         return {
@@ -173,9 +174,9 @@ class Contract:
         }
 
     def bind(self, shapes: Mapping[str, Shape], params: Params) -> Env:
-        """Sizes and parameters by name, as far as the given shapes and params tell; no check is made.
+        """Sizes and parameters by name, as far as they follow from the given shapes and params; no check is made.
 
-        A size of UNKNOWN tells nothing.
+        A size of UNKNOWN is ignored.
         """
         env: Env = dict(params)
         for name, shape in shapes.items():
@@ -201,7 +202,7 @@ class Contract:
         }
 
     def shape(self, tensor: str, env: Env) -> Shape:
-        """The shape of a tensor under env; UNKNOWN stands for sizes that only the data tell."""
+        """The shape of a tensor under env; UNKNOWN stands for sizes that depend on the data."""
         try:
             dims: Shape = self._shapes[tensor](env)
             return dims

@@ -42,13 +42,13 @@ def broken(case: Case, contract: Contract) -> list[Violation]:
         *(
             Violation(str(fault), (BAD_PARAM,), fault.text, OURS if fault == WORKSPACE_SHORT else DESIGN)
             for fault in case.faults
-            if fault.kind != "null_descriptor"  # violations tells of it
+            if fault.kind != "null_descriptor"  # already among the contract's violations
         ),
     ]
 
 
 def check_invalid(case: Case, contract: Contract) -> None:
-    """InputError unless the case breaks as many rules as it says, and expects just what the contract says of them.
+    """InputError unless the case breaks `breaks` rules, and expects the statuses that the contract has for them.
 
     Several rules must share their statuses: then the order in which an implementation checks doesn't decide.
     """
@@ -75,7 +75,7 @@ def check_invalid(case: Case, contract: Contract) -> None:
 def derive_invalid(base: Case, contract: Contract) -> Iterator[Case]:
     """Cases that break one rule each, named `<base>_<rule>`, from a legal base case.
 
-    Nothing is computed on their data, so these are plain. A rule that this base can't break alone yields no case.
+    Nothing is computed on their data: they get plain values. A rule that this base can't break alone yields no case.
     """
     base = replace(base, inputs=tuple(replace(plan, values=plain_values(plan.dtype)) for plan in base.inputs))
     for derive in (_parameters, _dtypes, _layouts, _ranks, _dims, _rules, _strides, _large, _faults):
@@ -187,7 +187,7 @@ def _ranks(base: Case, contract: Contract) -> Iterator[Case]:
 
 
 def _dims(base: Case, contract: Contract) -> Iterator[Case]:
-    """Each dim that something else determines, one too large; a size's first mention has nothing to disagree with."""
+    """Each dim that something else determines, one too large; the first dim of a free size is left out."""
     bound = {parameter.name for parameter in contract.parameters}
     for plan in _plans(base):
         for axis, expression in enumerate(contract.tensors[plan.name].dims):
@@ -199,7 +199,7 @@ def _dims(base: Case, contract: Contract) -> Iterator[Case]:
 
 
 def _rules(base: Case, contract: Contract) -> Iterator[Case]:
-    """What Rule.breaks lists; InputError where such a case breaks nothing or more than that rule."""
+    """What Rule.breaks lists; InputError where such a case breaks another rule, or none."""
     for rule in contract.rules:
         for values in rule.breaks:
             slug = "_".join(f"{name.lower()}_{_word(value)}" for name, value in values.items())

@@ -35,7 +35,7 @@ class Operator(ABC):
         """
 
     def reference_in(self, dtype: type[np.floating[Any]], inputs: Arrays, env: Env) -> Arrays | None:
-        """What reference computes, with every intermediate value in this dtype; None: there is no such computation.
+        """The outputs of reference with every intermediate value in this dtype; None: there is no such computation.
 
         Dynamic thresholds come from it (generators/casegen/thresholds.py).
         """
@@ -44,7 +44,7 @@ class Operator(ABC):
     def baseline(self, inputs: Mapping[str, Array | None], shapes: Mapping[str, Shape], params: Params) -> Arrays:
         """The outputs of the reference kernel by name, in the contract's order: the one way to a baseline.
 
-        shapes are those of inputs and outputs; sizes that only the data tell are ignored. InputError where the values
+        shapes are those of inputs and outputs; sizes that depend on the data are ignored. InputError where the values
         of an input are outside the contract, MluopsError where the kernel returns other outputs than the contract's.
         """
         given, env = self.check_inputs(inputs, shapes, params)

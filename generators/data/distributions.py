@@ -40,9 +40,9 @@ _BITS: Final = 128  # of an integer: more than any element holds, and no float o
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """How one tensor's values are drawn: a kind with its arguments (see KINDS) and what is then laid over them.
+    """How one tensor's values are sampled: a kind with its arguments (see KINDS), and the special values put over them.
 
-    nan, inf: shares of the elements; special: bit patterns in the dtype, each placed at least once, together
+    nan, inf: fractions of the elements; special: bit patterns in the dtype, each placed at least once, together
     special_share of the elements.
     """
 
@@ -163,7 +163,7 @@ def is_finite(values: Values, dtype: str) -> bool:
 
 
 def overlay_counts(values: Values, elements: int) -> tuple[int, int, int]:
-    """Number of NaNs, infinities and special values among so many elements; at least one of each that is asked for."""
+    """Number of NaNs, infinities and special values among so many elements; at least one of each requested."""
     if not elements:
         return 0, 0, 0
     nan = max(1, int(values.nan * elements + 0.5)) if values.nan else 0

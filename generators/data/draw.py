@@ -19,7 +19,7 @@ from generators.data.distributions import parse_values as parse_values
 from generators.data.distributions import recipe_text as recipe_text
 from generators.data.point_clouds import draw_sites
 from generators.data.rng import Bits, Key, bit_generator, distinct
-from generators.data.rng import keyed_generator as keyed_generator  # re-exported: the rooms above look for it here
+from generators.data.rng import keyed_generator as keyed_generator
 from generators.data.samplers import CHUNK, FILLS, Array, put_whole
 from schemas.dtypes import dtype_named
 from schemas.errors import InputError
@@ -73,7 +73,7 @@ def _draw_unique(values: Values, out: Array, bits: Bits) -> None:
 
 
 def _draw_clusters(values: Values, out: Array, rng: np.random.Generator) -> None:
-    """Rows of [scene,] [depth,] height, width; what the tensor has no column for is of size 1."""
+    """Rows of [scene,] [depth,] height, width; an axis that the tensor has no column for has size 1."""
     sizes = [high - low + 1 for low, high in values.args]
     batch, *space = [1] * (4 - len(sizes)) + sizes
     rows = draw_sites(rng, out.size // len(sizes), batch, space)[:, 4 - len(sizes) :]

@@ -19,7 +19,7 @@ _WORDS: Final = ("subnormal", "smallest", "largest", "nan", "inf", "zero")  # ea
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a dtype can hold: finite numbers from least to largest, all whole numbers up to exact either way.
+    """What a dtype can hold: finite numbers from least to largest; all whole numbers from -exact to exact.
 
     smallest is the smallest normal number, subnormal the smallest subnormal one; None where integers have none.
     """

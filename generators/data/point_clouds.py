@@ -10,7 +10,7 @@ import numpy as np
 
 from generators.data.samplers import Array
 
-_GROWTH: Final = 1.02  # a draw of points that adds less has seen the surfaces; what is missing is filled up uniformly
+_GROWTH: Final = 1.02  # a draw that adds fewer points ends the search; the missing points are uniform
 _RINGS: Final = 64  # laser beams, each a ring on the ground
 _BOXES: Final = 24  # cars, walls, poles per scene
 
@@ -30,7 +30,7 @@ def cells_at(cells: Array, space: Sequence[int]) -> Array:
 
 
 def draw_sites(rng: np.random.Generator, count: int, batch: int, space: Sequence[int], compact: bool = False) -> Array:
-    """So many unique rows (n, d, h, w), int32, spread over the batch, in no order within one n.
+    """count unique rows (n, d, h, w), int32, spread over the batch, in no order within one n.
 
     compact takes the cells nearest to the sensor, which leaves few holes in the surfaces. Where there are more sites
     than cells (an invalid case) rows repeat.
@@ -44,7 +44,7 @@ def draw_sites(rng: np.random.Generator, count: int, batch: int, space: Sequence
 
 
 def _scene(rng: np.random.Generator, count: int, space: Sequence[int], compact: bool) -> Array:
-    """So many distinct cell numbers of one scene."""
+    """count distinct cell numbers of one scene."""
     volume = math.prod(space)
     if 2 * count >= volume:
         return np.argsort(rng.random(volume))[:count]
@@ -72,7 +72,7 @@ def _range(cells: Array, space: Sequence[int]) -> Array:
 def _surface(
     rng: np.random.Generator, count: int, boxes: Array, waves: Array, space: Sequence[int], dense: bool
 ) -> Array:
-    """Cell numbers hit by so many rays: a wavy ground, and boxes whose sides and tops catch what falls on them.
+    """Cell numbers hit by count rays: a wavy ground, and boxes whose sides and tops catch what falls on them.
 
     The rays lie on rings, or dense, all over; either way their density falls with 1/radius.
     """

@@ -37,7 +37,7 @@ class RandomData:
 
     @classmethod
     def of(cls, message: Any) -> RandomData:
-        """What a RandomData message of the interface says, defaults filled in."""
+        """The numbers of a RandomData message of the interface, defaults filled in."""
         number = message.DESCRIPTOR.fields_by_name["distribution"].enum_type.values_by_number[message.distribution]
         names = ("mu", "sigma") if number.name == "GAUSSIAN" else ("lower_bound", "upper_bound")
         first, second = (_either(message, name) for name in names)
@@ -75,8 +75,8 @@ class RandomData:
 def draw_random_data(record: Any, key: Key, warn: Callable[[str], None] | None = None) -> Array:
     """The values of a tensor whose file has random_data for it, in its shape (flat span when strided).
 
-    record is a TensorRecord of schemas. key tells tensors of one seed apart. complex_half gives pairs of half. warn is
-    told of inverted bounds. InputError, with the tensor's place, as in RandomData.values.
+    record is a TensorRecord of schemas. key separates tensors of one seed. complex_half gives pairs of half. warn is
+    called for inverted bounds. InputError, with the tensor's place, as in RandomData.values.
     """
     random, dtype = RandomData.of(record.random), record.dtype
     dims = record.shape if record.strides is None else (record.span,)

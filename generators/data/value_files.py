@@ -91,7 +91,7 @@ def _kind(mode: int) -> str:
 
 
 def _same(found: np.dtype[Any], dtype: DType) -> bool:
-    """Whether a file's dtype is the tensor's; NumPy writes those that it doesn't know (bfloat16) as bare bytes."""
+    """Whether a file's dtype is the tensor's; NumPy writes dtypes that it lacks (bfloat16) as bare bytes."""
     storage = _storage(dtype)
     bare = found.kind == storage.kind == "V" and found.names is None
     return found == storage or (bare and found.itemsize == storage.itemsize)

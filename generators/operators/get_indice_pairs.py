@@ -202,7 +202,7 @@ def _reached(indices: Array, env: Env) -> Iterator[tuple[Array, Array]]:
 
 
 def _sites_reaching(rng: np.random.Generator, outputs: Array, count: int, env: Env) -> Array:
-    """So many unique sites that reach exactly the given output cells, each at least once; rows (n, d, h, w), int32.
+    """count unique sites that reach exactly the given output cells, each at least once; rows (n, d, h, w), int32.
 
     InputError where there are no such sites: an output that none reaches alone, or too few or too many sites.
     """

@@ -17,7 +17,7 @@ _COLUMNS = {"integers": ["pad_w - kernel_w", "W + pad_w"]}
 
 
 def _pad(name: str) -> Parameter:
-    """Any int, negative too; what an int can't hold is refused when a spec is expanded."""
+    """Any int, negative ones included; a number beyond int is refused when a spec is expanded."""
     return Parameter(name, minimum=-(2**31), maximum=2**31 - 1, default=1, statuses=(), origin=OURS)
 
 

@@ -70,7 +70,7 @@ def _axes(grid: Array, B: int, H: int, W: int, unit: float) -> tuple[Axis, Axis,
 
 
 class _RoiCrop(Operator):
-    """What both directions share: the grid's values."""
+    """The part that both directions share: the values of the grid."""
 
     def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
         """The recipe `grid`: coordinates 1/8 exactly -1 or 1, 1/4 on pixel centres, the others uniform in [-1, 1)."""
@@ -108,7 +108,7 @@ class RoiCropForward(_RoiCrop):
             total = np.zeros((min(step, bins - start), C), dtype)
             for corner in range(4):
                 hit = np.flatnonzero(inside[corner, block])
-                with np.errstate(invalid="ignore"):  # Inf * 0 and Inf - Inf are NaN, as they should
+                with np.errstate(invalid="ignore"):  # Inf * 0 and Inf - Inf are NaN
                     total[hit] += weight[corner, block][hit, None] * pixels[pixel[corner, block][hit]]
             output[block] = total
         return {"output": output.reshape(*inputs["grid"].shape[:3], C)}

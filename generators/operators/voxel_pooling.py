@@ -147,7 +147,7 @@ def _segment_sums(
         first = int(np.searchsorted(starts, begin, side="right")) - 1  # the segment that `begin` lies in
         last = int(np.searchsorted(starts, end, side="left"))
         inner = np.maximum(starts[first:last], begin) - begin
-        with np.errstate(invalid="ignore"):  # Inf - Inf is NaN, as it should
+        with np.errstate(invalid="ignore"):  # Inf - Inf is NaN
             sums[first:last] += np.add.reduceat(term(features[points[begin:end]]).astype(dtype), inner, axis=0)
     return sums
 
