@@ -103,6 +103,7 @@ judging_options = _together(
         help="Take pairs and rows of a rulebook in any order. (`mluops compare` compares two runs.)",
     ),
     click.option("--loose-nan", is_flag=True, help="NaN, Inf and -Inf may stand for each other; never for a number."),
+    click.option("--loose-zero", is_flag=True, help="-0 may stand for 0 in copies too (psamask, masked_im2col)."),
     click.option("--strict-tail", is_flag=True, help="The elements behind the pairs of a rulebook must be -1."),
     click.option(
         "--bound",

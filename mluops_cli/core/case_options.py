@@ -39,6 +39,7 @@ class CaseOptions:
     threads: int | None = None
     compare: tuple[str, ...] = ()
     loose_nan: bool = False
+    loose_zero: bool = False
     strict_tail: bool = False
     bound: BoundPolicy = "report"
     accumulate: str | None = None

@@ -29,11 +29,15 @@ DenominatorCache = dict[tuple[frozenset[str], int], "Metrics"]
 
 
 class Request(NamedTuple):
-    """What a pass computes: the names of the criteria, diff3's floor (th), whether NaN and Inf are interchangeable."""
+    """What a pass computes: the names of the criteria, diff3's floor (th), whether NaN and Inf are interchangeable.
+
+    signed_zero: whether 0 and -0 are counted as different.
+    """
 
     names: frozenset[str]
     floor: float
     loose: bool
+    signed_zero: bool = False
 
 
 class Metrics(NamedTuple):
@@ -49,6 +53,8 @@ class Metrics(NamedTuple):
     nonzero: int = 0  # elements with b != 0; counted for diff3_1 only
     mismatched: int = 0  # NaN or Inf on one side only, or of different kinds
     first_mismatched: int | None = None
+    wrong_zeros: int = 0  # elements where 0 and -0 stand for each other, counted if the request says so
+    first_wrong_zero: int | None = None
 
     @property
     def overflowed(self) -> bool:
@@ -160,6 +166,14 @@ def _block(b: Array, m: Array, start: int, scratch: Scratch, request: Request, b
         return metrics._replace(**found) if found else metrics
 
 
+def _with_wrong_zeros(metrics: Metrics, b: Array, m: Array, start: int) -> Metrics:
+    """Return the metrics of a block with the count of zeros that have the other sign."""
+    with np.errstate(invalid="ignore"):
+        wrong = (b == 0) & (m == 0) & (np.signbit(b) != np.signbit(m))
+    number = int(np.count_nonzero(wrong))
+    return metrics._replace(wrong_zeros=number, first_wrong_zero=start + int(np.argmax(wrong))) if number else metrics
+
+
 def _metrics(
     diff: Array, max_diff: Any, ratio: Any, nonzero: Any, denominators: dict[str, Any], names: frozenset[str]
 ) -> Metrics:
@@ -224,7 +238,10 @@ def measure(
     def differing(start: int) -> Metrics | None:
         scratch = scratch_of_thread(wide)
         b, m = take(b_all, start), take(m_all, start)
-        return None if same_bits(b, m, scratch.mask) else _block(b, m, start, scratch, request, best)
+        if same_bits(b, m, scratch.mask):
+            return None
+        metrics = _block(b, m, start, scratch, request, best)
+        return _with_wrong_zeros(metrics, b, m, start) if request.signed_zero else metrics
 
     denominators = {} if cache is None else cache
 

@@ -46,6 +46,7 @@ def compare(
     dtype: str,
     *,
     loose_nan: bool = False,
+    signed_zero: bool = False,
     threads: int = 1,
     caches: dict[str, DenominatorCache] | None = None,
 ) -> Comparison:
@@ -58,6 +59,7 @@ def compare(
         dtype: the name of the tensor's dtype. It decides diff3's floor; complex_half arrays are pairs of half along the
             last axis.
         loose_nan: whether all NaN and Inf count as equal to each other.
+        signed_zero: whether -0 instead of 0 (or the reverse) fails a criterion of threshold 0.
         threads: threads that compute.
         caches: empty at first; keeps by part what depends on baseline and criteria alone, for the next output.
 
@@ -69,7 +71,8 @@ def compare(
         return Comparison(shape, shape, problem=f"its shape is {list(shape)}, expected a last axis of 2 parts")
     if not _comparable(baseline.dtype, output.dtype):
         return Comparison(shape, shape, problem=f"its dtype is {output.dtype}, expected {baseline.dtype}")
-    request = Request(frozenset(criterion.name for criterion in criteria), DIFF3_FLOOR.get(dtype, 0.0), loose_nan)
+    names = frozenset(criterion.name for criterion in criteria)
+    request = Request(names, DIFF3_FLOOR.get(dtype, 0.0), loose_nan, signed_zero and baseline.dtype.kind not in "iub")
     results: list[CriterionResult] = []
     part_shape = shape[:-1] if dtype == "complex_half" else shape
     parts = []
@@ -177,6 +180,11 @@ def _judge(criterion: Criterion, measured: Measured) -> CriterionResult:
         return result(None, f"{label} can't be computed: the differences are beyond the range of numbers")
     # A difference may underflow, or diff3_1 may not see it; a threshold of 0 still means equality.
     smallest = max(value, SMALLEST) if name != "diff_kl" and metrics.max_diff else value
+    if metrics.wrong_zeros and smallest <= threshold == 0:
+        where = list(_first([metrics.first_wrong_zero], measured.shape) or ())
+        zeros = counted(metrics.wrong_zeros, "zero has", "zeros have")
+        text = f"{zeros} the wrong sign, the first at {where}: a copy keeps the sign of 0"
+        return result(value, f"{label} (threshold 0 from {source}): {text}")
     if smallest <= threshold:
         return result(value, smallest=smallest)
     return result(value, f"{label} = {value:.6g} > {threshold:g} (threshold from {source})", smallest)

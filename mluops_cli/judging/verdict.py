@@ -25,7 +25,7 @@ class OutputUnderTest:
     """One output of a call with what it is judged by.
 
     expected_zero_fraction is the contract's. shares_baseline: the implementation returned the baseline's own memory.
-    caches are those of compare.
+    caches and signed_zero are those of compare.
     """
 
     name: str
@@ -36,6 +36,7 @@ class OutputUnderTest:
     expected_zero_fraction: float = 0.0
     shares_baseline: bool = False
     caches: dict[str, DenominatorCache] | None = None
+    signed_zero: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ def judge_case(
             item.criteria,
             item.dtype,
             loose_nan=loose_nan,
+            signed_zero=item.signed_zero,
             threads=threads,
             caches=item.caches,
         )

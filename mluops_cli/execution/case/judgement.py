@@ -116,10 +116,17 @@ def outputs_under_test(
             record.dtype.name,
             specs[name].expected_zero_fraction if name in specs else 0.0,
             name in shared,
+            signed_zero=_is_copy(bound, name) and not options.loose_zero,
         )
         for name, record in bound.outputs.items()
         if name in baseline
     ]
+
+
+def _is_copy(bound: Bound, name: str) -> bool:
+    """Whether the output is a copy of inputs to the bit: a threshold of 0, category pure_io."""
+    exact = any(criterion.threshold == 0 for criterion in bound.criteria[name])
+    return exact and bound.operator is not None and bound.operator.contract.category == "pure_io"
 
 
 def judge(bound: Bound, judged: Sequence[OutputUnderTest], options: CaseOptions, *, threads: int = 1) -> Verdict:

@@ -333,3 +333,24 @@ def test_blas_gets_one_thread_and_prints_stay_with_the_case(tmp_path: Path, run:
     }
     assert "from a child" not in ran.out
     assert "OMP_NUM_THREADS" not in os.environ or os.environ["OMP_NUM_THREADS"]
+
+
+def test_g2_copies_keep_the_sign_of_zero(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "one")
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n"
+        "from generators.operator_registry import operators\n"
+        "def psamask(op, inputs, outputs, params, descriptors):\n"
+        "    shapes = {name: each.dims for name, each in descriptors.items()}\n"
+        "    y = operators()[op].baseline(inputs, shapes, params)['y']\n"
+        "    outputs['y'][...] = np.where(y == 0, np.float32(-0.0), y)\n"
+    )
+    impl = f"python:{tmp_path / 'mine.py'}:psamask"
+    ran = run(tmp_path / "cases", "--impl", impl)
+    (record,) = ran.records.values()
+    assert (ran.code, record["status"]) == (1, "fail")
+    assert "the wrong sign" in record["reason"]
+    loose = run(tmp_path / "cases", "--impl", impl, "--loose-zero")
+    (record,) = loose.records.values()
+    assert (loose.code, record["status"]) == (0, "pass")
+    assert " --loose-zero " in record["repro"]
