@@ -277,7 +277,8 @@ def test_f3_ctrl_c_ends_a_client_whose_scheduler_hangs(signals: int, dask: Dask,
 def test_f3_tiny_cases_take_little_longer_than_without_a_cluster(dask: Dask, tmp_path: Path, run: Any) -> None:
     cases = write_cases(tmp_path, 2000)
     dask.workers("one", "two")
-    local = min(run(cases, "--impl", "tiled", "-j", "2").summary["seconds"] for _ in range(3))
-    fleet_options = ("--scheduler", dask.address, *MLU)
-    spread = min(run(cases, "--impl", "tiled", *fleet_options).summary["seconds"] for _ in range(3))
-    assert spread <= 1.5 * local, (spread, local)
+    local, spread = [], []
+    for _ in range(3):  # in turn: other work on the machine slows both
+        local.append(run(cases, "--impl", "tiled", "-j", "2").summary["seconds"])
+        spread.append(run(cases, "--impl", "tiled", "--scheduler", dask.address, *MLU).summary["seconds"])
+    assert min(spread) <= 1.5 * min(local), (spread, local)
