@@ -58,6 +58,7 @@ class Record:
     the name of the accelerator or the processor. case_hash: the hash of the case file with its external data
     (core/fingerprint.py), options_hash: the hash of the options (CaseOptions.digest); --resume compares both.
     beyond_design: no design demands the expected statuses, so any answer passes.
+    unverified: the results besides the outputs (num_act_out) that the implementation left out.
     beyond_bound: whether an output is further from the baseline than any correct kernel's; None where none has a bound.
     outputs.NAME.repeat: with --repeat, how the output of later calls differs from the first: identical,
     varies_within_bound (by no more than twice the error bound) or varies_beyond_bound (a race); null with one call.
@@ -98,6 +99,7 @@ class Record:
     options_hash: str = ""
     beyond_design: bool = False
     beyond_bound: bool | None = None
+    unverified: list[str] = field(default_factory=list)
 
     @property
     def legal(self) -> bool:

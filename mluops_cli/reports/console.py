@@ -49,6 +49,7 @@ class ConsoleReport:
         self.unexpected: list[tuple[str, str]] = []
         self.beyond: list[tuple[str, str]] = []
         self.unstable: list[tuple[str, str]] = []
+        self.unverified: Counter[str] = Counter()
         self.mismeasured: list[tuple[str, str]] = []
         self.suites: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.worst: dict[tuple[str, str], Judged] = {}
@@ -122,6 +123,7 @@ class ConsoleReport:
             self.mismeasured.append((record.case, record.perf["problem"]))
         if record.unstable:
             self.unstable.append((record.case, ", ".join(record.unstable)))
+        self.unverified.update(record.unverified)
         self.peaks |= dict.fromkeys(describe_peaks([record]))
         key = record.op, record.suite
         self.suites[key][record.status] += 1
@@ -164,6 +166,8 @@ class ConsoleReport:
             _say(self.console, text, "magenta")
         for case, problem in self.mismeasured:
             _say(self.console, f"{case}: {problem}", "yellow")
+        for name, number in sorted(self.unverified.items()):
+            _say(self.console, f"{name} is unverified in {counted(number, 'case')}: it was not returned", "yellow")
         counts = ", ".join(f"{number} {status}" for status, number in sorted(run.tally.counts.items()))
         _say(self.console, f"{counted(run.tally.total, 'case')} in {run.seconds:.1f} s: {counts or 'none finished'}")
         if self.workers:

@@ -15,6 +15,7 @@ from mluops_cli.execution.case.judgement import (
     counts_differ,
     has_undefined_parts,
     judge_outputs,
+    missing_counts,
     outputs_under_test,
 )
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest
@@ -160,7 +161,8 @@ class Calls:
             self._verdicts[bits] = judged
             if self._repeats is not None:
                 self._repeats.add(outputs_under_test(prepared.bound, prepared.baseline, prepared.outputs, self.options))
-        return dict(self._verdicts[bits])
+        unverified = missing_counts(prepared.bound, prepared.baseline, outcome.scalars)
+        return self._verdicts[bits] | {"unverified": unverified}
 
     def _small_outputs(self) -> dict[str, int]:
         """Hashes of the small outputs, which take next to no time."""

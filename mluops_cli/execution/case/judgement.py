@@ -150,6 +150,12 @@ def counts_differ(bound: Bound, baseline: Arrays, returned: Mapping[str, int]) -
     return ""
 
 
+def missing_counts(bound: Bound, baseline: Arrays, returned: Mapping[str, int]) -> list[str]:
+    """The counts (num_act_out) that the implementation should return and left out: nothing checks them."""
+    expected = {} if bound.operator is None else bound.operator.contract.counts(baseline)
+    return [name for name in expected if name not in returned]
+
+
 def _other_modes(
     bound: Bound, inputs: Mapping[str, Array | None], item: OutputUnderTest
 ) -> dict[str, Callable[[], Array]]:

@@ -85,6 +85,9 @@ def paragraph(run: FinishedRun, t: Callable[..., str]) -> str:
             parts.append(t(text, n=found[status]))
     if run.tally.beyond:
         parts.append(t("Passed beyond the error bound: {n}.", n=run.tally.beyond))
+    unverified = sorted({name for record in run.records for name in record.unverified})
+    if unverified:
+        parts.append(t("Not returned, so unverified: {names}.", names=", ".join(map(code, unverified))))
     if run.tally.unexpected:
         parts.append(t("Unexpected answers beyond the design: {n}.", n=run.tally.unexpected))
     parts.append(t("{n} failed:", n=len(run.failing)) if run.failing else t("Nothing failed."))

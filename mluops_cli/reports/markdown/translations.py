@@ -23,6 +23,7 @@ ZH: Final = {
     "{n} waived.": "{n} 个豁免。",
     "{n} mistrusted.": "{n} 个存疑（通过但不能证明正确）。",
     "Passed beyond the error bound: {n}.": "通过但超出误差界的用例：{n} 个。",
+    "Not returned, so unverified: {names}.": "未返回，因此未验证：{names}。",
     "Unexpected answers beyond the design: {n}.": "设计未要求的状态上有 {n} 个意外返回。",
     "{n} skipped.": "{n} 个跳过。",
     "Results": "结果",

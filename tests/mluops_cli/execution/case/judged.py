@@ -172,6 +172,11 @@ def rulebook_count(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> 
     return _answer(outputs, _pairs(inputs, params)) | {"num_act_out": 1}
 
 
+def rulebook_uncounted(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> None:
+    """num_act_out is left out."""
+    _answer(outputs, _pairs(inputs, params))
+
+
 def returns_at_once(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     """What an implementation does whose design returns at once for zero elements."""
 

@@ -16,6 +16,8 @@ from mluops_cli.execution.case import calls
 from mluops_cli.execution.case.case_run import prepare, run_case
 from mluops_cli.execution.case.judgement import judge, judge_outputs, outputs_under_test
 from mluops_cli.implementations.python import Python
+from mluops_cli.reports.markdown.document import step_summary
+from mluops_cli.results.finished import read_run
 from schemas.casefiles.reading import read_case, write_case
 from tests.mluops_cli.conftest import Cli
 from tests.mluops_cli.execution.conftest import add_tensor, case_node
@@ -94,6 +96,17 @@ def test_rulebook_options(implementation: str, options: dict[str, Any], passes: 
     assert (result["status"] == "pass") == passes, result["reason"]
     if implementation == "rulebook_count":
         assert result["reason"].startswith("num_act_out is ")
+
+
+def test_a18_a_count_that_is_left_out_is_unverified(rulebook: Path, tmp_path: Path, run: Any) -> None:
+    ran = run(rulebook, "--impl", f"python:{PLUGIN}:rulebook_uncounted", "-j", "1")
+    (record,) = ran.records.values()
+    assert (ran.code, record["status"], record["unverified"]) == (0, "pass", ["num_act_out"])
+    assert ran.out.count("num_act_out is unverified in 1 case: it was not returned") == 1
+    assert "Not returned, so unverified: `num_act_out`." in step_summary(read_run(tmp_path / "out"), 10_000)
+    ran = run(rulebook, "--impl", "reference", "-j", "1")
+    (record,) = ran.records.values()
+    assert (record["unverified"], "unverified" in ran.out) == ([], False)
 
 
 def test_the_options_of_the_command(rulebook: Path, tmp_path: Path, run: Any) -> None:
