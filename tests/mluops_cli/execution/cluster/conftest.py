@@ -24,7 +24,10 @@ class Dask:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        file = folder / "scheduler.json"
+
+    def start(self) -> None:
+        """Start the scheduler."""
+        file = self.folder / "scheduler.json"
         self._start(SCHEDULER, "scheduler", "--scheduler-file", str(file), "--port", "0", "--no-dashboard")
         wait_until(lambda: file.exists() and file.read_text().endswith("}"), 60)  # it is there before it is whole
         self.address = str(json.loads(file.read_text())["address"])
@@ -73,6 +76,7 @@ def _dask(folder: Path) -> Iterator[Dask]:
     pytest.importorskip("distributed", reason="needs Dask: pip install 'mluops[cluster]'")
     running = Dask(folder)
     try:
+        running.start()
         yield running
     finally:
         running.close()
