@@ -76,7 +76,7 @@ def compare(
     results: list[CriterionResult] = []
     part_shape = shape[:-1] if dtype == "complex_half" else shape
     parts = []
-    for part, b, m in _parts(baseline, output, dtype):
+    for (part, b), (_, m) in zip(parts_of(baseline, dtype), parts_of(output, dtype), strict=True):
         cache = None if caches is None else caches.setdefault(part, {})
         found, differing = measure(b, m, request, threads=threads, cache=cache)
         locate_here = partial(locate, b, m, differing, loose=loose_nan, threads=threads)
@@ -114,15 +114,15 @@ def _comparable(expected: np.dtype[Any], got: np.dtype[Any]) -> bool:
     return expected == got or {expected, got} <= _FLOATS
 
 
-def _parts(baseline: Array, output: Array, dtype: str) -> list[tuple[str, Array, Array]]:
+def parts_of(array: Array, dtype: str) -> list[tuple[str, Array]]:
     """Return the real arrays to judge, without a copy: real and imaginary part of complex ones."""
     if dtype == "complex_half":
-        return [(part, baseline[..., i], output[..., i]) for i, part in enumerate(("real", "imag"))]
-    if baseline.dtype.kind == "c":
+        return [(part, array[..., i]) for i, part in enumerate(("real", "imag"))]
+    if array.dtype.kind == "c":
         # A contiguous array is taken in one dimension: each part is then a plain strided view.
-        b, m = (array.reshape(-1) if array.flags.c_contiguous else array for array in (baseline, output))
-        return [("real", b.real, m.real), ("imag", b.imag, m.imag)]
-    return [("", baseline, output)]
+        values = array.reshape(-1) if array.flags.c_contiguous else array
+        return [("real", values.real), ("imag", values.imag)]
+    return [("", array)]
 
 
 def _first(positions: Iterable[int | None], shape: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
-
-from mluops_cli.judging.arithmetic import BLOCK, Array
-from mluops_cli.judging.blocks import flat, take
+from mluops_cli.judging.arithmetic import Array
 from mluops_cli.judging.comparison import Comparison
 from mluops_cli.judging.measurement import DenominatorCache
 from mluops_cli.judging.metrics import compare
+from mluops_cli.judging.weakness import swallowed, weakness
 from schemas.criteria import Criterion
 from schemas.status import NOT_SUPPORTED, SUCCESS
-
-CONSTANT_FROM: Final = 16  # elements; fewer may be equal by chance
-NEARLY_ALL: Final = 0.99  # fraction of zeros from which a pass proves little
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,42 +102,6 @@ def _doubt(item: OutputUnderTest, found: Comparison, exempt: bool) -> str:
         return f"{item.name}: the implementation returned the baseline's own memory"
     if not found.judged:
         return f"{item.name}: nothing was compared"
-    if exempt:
-        return ""
-    text = weakness(item.baseline, item.dtype, item.expected_zero_fraction)
+    text = "" if exempt else weakness(item.baseline, item.dtype, item.expected_zero_fraction)
+    text = text or swallowed(item.baseline, item.criteria, item.dtype)
     return f"{item.name}: {text}" if text else ""
-
-
-def weakness(baseline: Array, dtype: str, expected_zero_fraction: float) -> str:
-    """Return why wrong outputs too would agree with a baseline of one element or more; empty where they wouldn't."""
-    zeros = _zero_fraction(baseline)
-    if zeros >= NEARLY_ALL and zeros > expected_zero_fraction:
-        fraction = "all" if zeros == 1 else f"{zeros:.4%}"
-        return f"{fraction} of the baseline is 0, an output left at 0 would pass or nearly so"
-    numbers = baseline.view(np.uint32) if dtype == "complex_half" else baseline
-    if zeros < 1 and numbers.size >= CONSTANT_FROM and _constant(numbers):
-        return f"all {numbers.size} values of the baseline are the same"
-    return ""
-
-
-def _zero_fraction(array: Array) -> float:
-    """Return the fraction of zeros; 0 where it is below NEARLY_ALL, found without reading on."""
-    elements, found = flat(array), 0
-    for start in range(0, array.size, BLOCK):
-        found += int(np.count_nonzero(take(elements, start)))
-        if found > (1 - NEARLY_ALL) * array.size:
-            return 0.0
-    return 1 - found / array.size
-
-
-def _constant(array: Array) -> bool:
-    """Return whether all elements are equal bit for bit; stops at the first block that isn't."""
-    elements = flat(array)
-    for start in range(0, array.size, BLOCK):
-        block = np.ascontiguousarray(take(elements, start))
-        rows = block.view(np.uint8).reshape(len(block), -1)
-        if start == 0:
-            first = rows[0].copy()
-        if not np.array_equal(rows, np.broadcast_to(first, rows.shape)):
-            return False
-    return True

@@ -9,7 +9,7 @@ from generators.casegen.manifest import hash_mismatches
 from generators.contracts.binding import bind
 from generators.contracts.operator import Operator
 from mluops_cli.core.discovery import manifest_entry
-from mluops_cli.judging.verdict import weakness
+from mluops_cli.judging.weakness import swallowed, weakness
 from mluops_cli.lint.finding import ERROR, NOTE, WARNING, Finding
 from mluops_cli.lint.tensor_values import expects_failure
 from schemas.casefiles.reading import CaseFile
@@ -55,7 +55,9 @@ def check_weakness(case: CaseFile, operator: Operator | None) -> Iterator[Findin
             continue
         spec = operator.contract.tensors.get(name) if operator is not None else None
         try:
-            text = weakness(record.array(), record.dtype.name, spec.expected_zero_fraction if spec else 0.0)
+            array, dtype = record.array(), record.dtype.name
+            text = weakness(array, dtype, spec.expected_zero_fraction if spec else 0.0)
+            text = text or swallowed(array, bound.criteria[name], dtype)
         except MluopsError:
             continue  # check_values reports it
         if text:
