@@ -9,7 +9,7 @@ from typing import Any, Final
 import schemas
 from generators.specs.models import SpecFile
 
-_OURS: Final = ("word", "noun")  # what generators.specs.messages reads
+_OURS: Final = ("word", "noun")  # what generators.specs.mistakes reads
 PATH: Final = Path(schemas.__file__).parent / "case_spec.schema.json"
 
 

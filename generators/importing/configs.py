@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from generators.importing.config_models import CaseConfig, Distribution, TensorConfig, config_dtype
 from generators.importing.draft import CaseDraft, Imported, TensorDraft, dist_of, plain, stricter_criteria
 from generators.importing.shapes import Shape, shapes_of
-from generators.specs.messages import mistakes, shown
+from generators.specs.mistakes import mistakes, shown
 from generators.specs.yaml_loader import key_text
 from schemas.criteria import NAMES
 from schemas.errors import InputError, SourceLocation

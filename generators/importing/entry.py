@@ -12,7 +12,7 @@ from generators.contracts.operator import Operator
 from generators.importing.draft import CaseDraft, Note, TensorDraft
 from generators.specs.case_builder import CaseBuilder
 from generators.specs.conversions import Problem
-from generators.specs.messages import mistakes
+from generators.specs.mistakes import mistakes
 from generators.specs.models import Entry as EntryModel
 from generators.specs.yaml_loader import key_text
 from schemas.dtypes import DTYPES

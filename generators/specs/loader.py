@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from generators.operator_registry import operators
-from generators.specs.messages import shown
+from generators.specs.mistakes import shown
 from generators.specs.models import SpecFile, SpecPart
 from generators.specs.validation import VARYING, VariantCheck, grammar_errors
 from generators.specs.yaml_loader import Document, KeyPath, Located, load_yaml, together

@@ -8,7 +8,7 @@ from typing import Any, Final
 from generators.operator_registry import operators
 from generators.specs.axes import axis_groups, axis_values, multiples
 from generators.specs.fields import Model
-from generators.specs.messages import Mistake, mistakes, shown
+from generators.specs.mistakes import Mistake, mistakes, shown
 from generators.specs.models import Fields
 from generators.specs.yaml_loader import Document, KeyPath
 from schemas.errors import InputError, SourceLocation

@@ -12,7 +12,7 @@ from typing import Final
 from generators.contracts.faults import NULL_WORKSPACE_SIZE, WORKSPACE_SHORT
 from mluops_cli.implementations.base import Call, CannotShow
 from mluops_cli.implementations.call_contract import violations
-from mluops_cli.implementations.memory import CanaryBuffer
+from mluops_cli.implementations.canary_buffer import CanaryBuffer
 
 SPARE: Final = 1 << 28  # bytes; not initialised, so that only address space is used
 POISON: Final = 0xFF  # NaN in every float, -1 in every signed integer; fresh memory is 0 and would hide a missing reset

@@ -14,7 +14,7 @@ from mluops_cli.core.statuses import PASSING
 from mluops_cli.core.units import format_fraction
 from mluops_cli.results.compare import Comparison, compare_runs
 from mluops_cli.results.finished import FinishedRun
-from mluops_cli.results.patterns import matches
+from mluops_cli.results.wildcards import matches
 from mluops_cli.results.yaml_models import Strict, load_model
 from schemas.errors import InputError
 from schemas.suggest import counted

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from generators.specs.messages import shown
+from generators.specs.mistakes import shown
 from mluops_cli.core.machine import platform_name
 from mluops_cli.core.record import Record
-from mluops_cli.results.patterns import PatternTable, matches
+from mluops_cli.results.wildcards import PatternTable, matches
 from mluops_cli.results.yaml_models import Strict, load_model
 
 _WAIVABLE: Final = frozenset({"fail", "error", "crash", "timeout"})

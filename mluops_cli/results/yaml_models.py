@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from generators.specs.messages import mistakes
+from generators.specs.mistakes import mistakes
 from generators.specs.yaml_loader import load_yaml, together
 from schemas.errors import InputError
 

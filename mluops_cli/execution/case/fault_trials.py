@@ -13,7 +13,7 @@ from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.case.case_run import Prepared, prepare
 from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test
 from mluops_cli.judging.fault_injection.detectability import Detectability
-from mluops_cli.judging.fault_injection.faults import InjectionTarget
+from mluops_cli.judging.fault_injection.injected_faults import InjectionTarget
 from mluops_cli.judging.fault_injection.verification import Trial, try_faults
 from mluops_cli.judging.measurement import DenominatorCache
 from mluops_cli.judging.rules import defined_pairs

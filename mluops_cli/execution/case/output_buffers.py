@@ -9,7 +9,7 @@ import numpy as np
 import xxhash
 
 from mluops_cli.execution.case.sentinel import fill, sentinels
-from mluops_cli.implementations.memory import CanaryBuffer
+from mluops_cli.implementations.canary_buffer import CanaryBuffer
 from schemas.dtypes import DType
 from schemas.tensor_descriptor import span
 from schemas.wire.value_fields import part_dtype, shaped

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from mluops_cli.core.case_options import WorkerSettings
+from mluops_cli.execution.workers.channel import BrokenChannelError, FrameReader, check_result
 from mluops_cli.execution.workers.child import LOST, worker_main
-from mluops_cli.execution.workers.messages import BrokenChannelError, FrameReader, check_result
 
 __all__ = ["WorkerProcess", "WorkerSettings"]
 

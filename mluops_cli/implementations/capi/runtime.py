@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from mluops_cli.implementations.base import Array
+from mluops_cli.implementations.canary_buffer import CANARY, CANARY_BYTES, corruption
 from mluops_cli.implementations.capi.symbols import DEVICE_TO_HOST, HOST_TO_DEVICE, RUNTIME
-from mluops_cli.implementations.memory import CANARY, CANARY_BYTES, corruption
 from schemas.errors import UnavailableError
 
 Pointer = ctypes.c_void_p

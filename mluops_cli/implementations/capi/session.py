@@ -12,10 +12,10 @@ from typing import Any
 
 from generators.contracts.faults import NULL_HANDLE, NULL_WORKSPACE_SIZE, null_pointer
 from mluops_cli.implementations.base import Array, Call, Outcome, OutOfBounds
+from mluops_cli.implementations.canary_buffer import memory_of
 from mluops_cli.implementations.capi.library import Library, as_int
 from mluops_cli.implementations.capi.runtime import DeviceBuffer, Pointer, Runtime
 from mluops_cli.implementations.capi.symbols import SPARSE_CONVOLUTION_DESCRIPTOR, Function
-from mluops_cli.implementations.memory import memory_of
 from mluops_cli.implementations.workspace import POISON, SPARE, granted_bytes, size_is_asked
 
 

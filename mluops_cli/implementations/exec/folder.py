@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mluops_cli.implementations.base import Array, BadAnswer, Call, Outcome, OutOfBounds
 from mluops_cli.implementations.call_contract import scalar_names
-from mluops_cli.implementations.memory import memory_of
+from mluops_cli.implementations.canary_buffer import memory_of
 from schemas.suggest import counted
 from schemas.tensor_descriptor import Descriptor, dense_strides
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mluops_cli.judging.fault_injection.detectability import Detectability
-from mluops_cli.judging.fault_injection.faults import INJECTED_FAULTS, InjectionTarget, NotInjectable
+from mluops_cli.judging.fault_injection.injected_faults import INJECTED_FAULTS, InjectionTarget, NotInjectable
 from mluops_cli.judging.verdict import Verdict
 
 Judge = Callable[[str], Verdict]  # name of an output -> the verdict on that output as it is, and on others it needs

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from generators.specs.messages import shown
+from generators.specs.mistakes import shown
 from generators.specs.yaml_loader import Document, load_yaml
 from schemas.errors import InputError
 from tests.conftest import PROJECT

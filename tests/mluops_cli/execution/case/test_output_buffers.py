@@ -8,7 +8,7 @@ import pytest
 
 from mluops_cli.execution.case.output_buffers import OutputBuffer, digest, is_mapped
 from mluops_cli.execution.case.sentinel import sentinels
-from mluops_cli.implementations.memory import CanaryBuffer
+from mluops_cli.implementations.canary_buffer import CanaryBuffer
 from schemas.dtypes import DTYPES
 from schemas.wire.value_fields import part_dtype, shaped
 

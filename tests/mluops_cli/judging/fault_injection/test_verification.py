@@ -12,7 +12,7 @@ import pytest
 
 from mluops_cli.judging.arithmetic import Array
 from mluops_cli.judging.fault_injection.detectability import Detectability, Ranges
-from mluops_cli.judging.fault_injection.faults import INJECTED_FAULTS, InjectionTarget, NotInjectable
+from mluops_cli.judging.fault_injection.injected_faults import INJECTED_FAULTS, InjectionTarget, NotInjectable
 from mluops_cli.judging.fault_injection.verification import Trial, try_faults
 from mluops_cli.judging.verdict import OutputUnderTest, Verdict, judge_case
 from schemas.criteria import Criterion

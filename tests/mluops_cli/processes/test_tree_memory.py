@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mluops_cli.processes import memory
-from mluops_cli.processes.memory import memory_held, process_trees
+from mluops_cli.processes import tree_memory as memory
+from mluops_cli.processes.tree_memory import memory_held, process_trees
 
 MIB = 1 << 20
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

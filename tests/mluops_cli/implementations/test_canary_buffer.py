@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mluops_cli.implementations.memory import memory_of
+from mluops_cli.implementations.canary_buffer import memory_of
 from mluops_cli.implementations.workspace import poisoned
 
 

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from mluops_cli.results.patterns import PatternTable, matches
+from mluops_cli.results.wildcards import PatternTable, matches
 
 
 @pytest.mark.parametrize(("text", "pattern", "expected"), [

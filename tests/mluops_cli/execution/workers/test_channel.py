@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mluops_cli.execution.workers.messages import BrokenChannelError, FrameReader, check_result
+from mluops_cli.execution.workers.channel import BrokenChannelError, FrameReader, check_result
 
 
 def framed(content: bytes) -> bytes:
