@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from generators.contracts.model import Contract, Env, Parameter, Params, Rule, Shape, TensorSpec
     from generators.contracts.operator import Array, Arrays, Operator
+    from generators.contracts.relations import Relation
     from schemas.criteria import Criterion
     from schemas.errors import InputError
 
@@ -26,6 +27,7 @@ __all__ = [
     "Operator",
     "Parameter",
     "Params",
+    "Relation",
     "Rule",
     "Shape",
     "TensorSpec",
@@ -41,6 +43,7 @@ _HOMES: Final = {
     "Operator": "generators.contracts.operator",
     "Parameter": "generators.contracts.model",
     "Params": "generators.contracts.model",
+    "Relation": "generators.contracts.relations",
     "Rule": "generators.contracts.model",
     "Shape": "generators.contracts.model",
     "TensorSpec": "generators.contracts.model",

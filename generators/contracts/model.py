@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol
 
+from generators.contracts.relations import Relation
 from generators.expressions import Expression, parse_expression
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM, NOT_SUPPORTED
@@ -120,6 +121,7 @@ class Contract:
     either_efficiency: float | None = None  # standard of its own: one of the two efficiencies reaches this
     network: str = ""
     source: str = ""
+    relations: tuple[Relation, ...] = ()  # between outputs for related inputs, for mluops run --relations
 
     @cached_property
     def tensors(self) -> dict[str, TensorSpec]:

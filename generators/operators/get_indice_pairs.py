@@ -11,6 +11,7 @@ import numpy as np
 
 from generators.contracts.model import OURS, VENDOR, Contract, Env, Parameter, Rule, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
+from generators.contracts.relations import Relation
 from generators.data.point_clouds import cell_numbers, cells_at, draw_sites
 from schemas.criteria import Criterion
 from schemas.errors import InputError
@@ -121,6 +122,10 @@ class GetIndicePairs(Operator):
         ),
         network="CenterPoint",
         source="design document get_indice_pairs; spconv, OpenPCDet",
+        relations=(
+            Relation("batch", "batch", axes={"indices": 0, "indice_pairs": 2}, columns={"indices": 0}),
+            Relation("permutation of sites", "permutation", size="L", axes={"indices": 0}),
+        ),
     )
 
     def reference(self, inputs: Arrays, env: Env) -> Arrays:

@@ -9,10 +9,12 @@ import numpy as np
 
 from generators.contracts.model import OURS, VENDOR, Contract, Env, Parameter, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
+from generators.contracts.relations import Relation
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM, SUCCESS
 
 _ROWS = {"integers": ["pad_h - kernel_h", "H + pad_h"]}  # from wholly above the feature to wholly below it
+_OF_MASKS = {"mask_h_idx": 0, "mask_w_idx": 0, "data_col": 1}
 _COLUMNS = {"integers": ["pad_w - kernel_w", "W + pad_w"]}
 
 
@@ -60,6 +62,13 @@ class MaskedIm2colForward(Operator):
         theory_ops="C*kernel_h*kernel_w*M",
         network="RetinaNet",
         source="design document masked_im2col_forward; mmcv masked_im2col",
+        relations=(
+            Relation("batch", "batch", size="M", axes=_OF_MASKS),
+            Relation("permutation of channels", "permutation", size="C", axes={"feature": 1, "data_col": 0}),
+            Relation("permutation of masks", "permutation", size="M", axes=_OF_MASKS),
+            Relation("scaling", "scaling", linear="feature"),
+            Relation("zero", "zero", linear="feature"),
+        ),
     )
 
     def reference(self, inputs: Arrays, env: Env) -> Arrays:

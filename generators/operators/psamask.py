@@ -11,6 +11,7 @@ import numpy as np
 
 from generators.contracts.model import OURS, Contract, Env, Parameter, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
+from generators.contracts.relations import Relation
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
 
@@ -39,6 +40,12 @@ def _contract(op: str, given: TensorSpec, computed: TensorSpec) -> Contract:
         either_efficiency=0.5,
         network="PSANet",
         source="design document psamask; mmcv psa_mask",
+        relations=(
+            Relation("batch", "batch", size="N", axes={given.name: 0, computed.name: 0}),
+            Relation("permutation of images", "permutation", size="N", axes={given.name: 0, computed.name: 0}),
+            Relation("scaling", "scaling", linear=given.name),
+            Relation("zero", "zero", linear=given.name),
+        ),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from generators.contracts.model import OURS, Contract, Env, Rule, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
+from generators.contracts.relations import Relation
 from generators.error_bounds.bilinear import Axis, axis_of, gradient_bound, sample_bound
 from generators.error_bounds.precision import rounding
 from schemas.criteria import Criterion
@@ -22,6 +23,7 @@ _BLOCK = 1 << 20  # elements worked on at a time in float64
 
 
 def _contract(op: str, first: TensorSpec, computed: TensorSpec, theory_ops: str) -> Contract:
+    of_rois = first.name if first.shape == _BINS else computed.name
     return Contract(
         op=op,
         category="composite",
@@ -32,6 +34,13 @@ def _contract(op: str, first: TensorSpec, computed: TensorSpec, theory_ops: str)
         theory_ops=theory_ops,
         network="Faster R-CNN, CoupleNet",
         source="design document roi_crop; BilinearSamplerBHWD",
+        relations=(
+            Relation("batch", "batch", size="B", axes={first.name: 0, "grid": 0, computed.name: 0}),
+            Relation("permutation of channels", "permutation", size="C", axes={first.name: 3, computed.name: 3}),
+            Relation("permutation of rois", "permutation", size="N", within="B", axes={"grid": 0, of_rois: 0}),
+            Relation("scaling", "scaling", linear=first.name),
+            Relation("zero", "zero", linear=first.name),
+        ),
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from generators.contracts.model import VENDOR, Contract, Env, Parameter, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
+from generators.contracts.relations import Relation
 from generators.error_bounds.precision import rounding
 from generators.error_bounds.sums import sum_bound
 from schemas.criteria import Criterion
@@ -56,6 +57,29 @@ class VoxelPoolingForward(Operator):
         theory_ops="2*batch_size*num_voxel_y*num_voxel_x*num_channels + 3*batch_size*num_points",
         network="BEVDepth",
         source="design document voxel_pooling_forward; BEVDepth voxel_pooling",
+        relations=(
+            Relation(
+                "batch",
+                "batch",
+                size="batch_size",
+                axes=dict.fromkeys(("geom_xyz", "input_features", "output_features", "pos_memo"), 0),
+                columns={"pos_memo": 0},
+            ),
+            Relation(
+                "permutation of channels",
+                "permutation",
+                size="num_channels",
+                axes={"input_features": 2, "output_features": 3},
+            ),
+            Relation(
+                "permutation of points",
+                "permutation",
+                size="num_points",
+                axes={"geom_xyz": 1, "input_features": 1, "pos_memo": 1},
+            ),
+            Relation("scaling", "scaling", linear="input_features"),
+            Relation("zero", "zero", linear="input_features"),
+        ),
     )
 
     def reference(self, inputs: Arrays, env: Env) -> Arrays:

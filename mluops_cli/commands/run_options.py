@@ -117,6 +117,11 @@ judging_options = _together(
         type=click.Choice(["half", "bfloat16", "float", "double"]),
         help="The precision that a kernel may accumulate in, for --bound.  [default: the contract's]",
     ),
+    click.option(
+        "--relations",
+        is_flag=True,
+        help="Call it on related inputs too (parts of the batch, permuted, scaled, zero); its own outputs must agree.",
+    ),
 )
 
 

@@ -43,6 +43,7 @@ class CaseOptions:
     strict_tail: bool = False
     bound: BoundPolicy = "report"
     accumulate: str | None = None
+    relations: bool = False
     perf: bool = False
     min_time: float = 0.2
     cache: Cache = "fresh"

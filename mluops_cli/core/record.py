@@ -62,6 +62,7 @@ class Record:
     beyond_bound: whether an output is further from the baseline than any correct kernel's; None where none has a bound.
     outputs.NAME.repeat: with --repeat, how the output of later calls differs from the first: identical,
     varies_within_bound (by no more than twice the error bound) or varies_beyond_bound (a race); null with one call.
+    relations: with --relations, per relation of the contract `holds`, or `broken: ` and where.
     """
 
     case: str
@@ -100,6 +101,7 @@ class Record:
     beyond_design: bool = False
     beyond_bound: bool | None = None
     unverified: list[str] = field(default_factory=list)
+    relations: dict[str, Any] = field(default_factory=dict)
 
     @property
     def legal(self) -> bool:

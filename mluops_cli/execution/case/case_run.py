@@ -15,6 +15,7 @@ from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Meter, Prepared, Result, error
 from mluops_cli.execution.case.kept_outputs import keep_outputs
 from mluops_cli.execution.case.output_buffers import OutputBuffer, digest, is_mapped
+from mluops_cli.execution.case.relations import check_relations
 from mluops_cli.implementations.base import Call, Implementation
 from mluops_cli.results.kept_cases import OUTPUTS, kept_path
 from schemas.casefiles.enum_numbering import CURRENT
@@ -81,8 +82,11 @@ def _run(
     result = calls.once()
     while meter is None and calls.number < repeat and result["status"] in GOES_ON:
         result = calls.once()
+    if settings.options.relations and calls.succeeded and result["status"] in ("pass", "mistrusted"):
+        result = result | check_relations(prepared, implementation, settings.options)
+    kept = {key: result[key] for key in ("relations",) if key in result}
     if meter is not None and calls.succeeded and result["status"] in ("pass", "mistrusted"):
-        return _facts(prepared.bound) | calls.metrics() | meter.measure(calls, result)
+        return _facts(prepared.bound) | calls.metrics() | kept | meter.measure(calls, result)
     return _facts(prepared.bound) | calls.metrics() | result
 
 

@@ -21,7 +21,7 @@ CHANGED: dict[str, Any] = {
     "timeout": 0.1 + 0.2, "memory": 123456789, "threads": 4, "compare": ("indice_pairs=canonical",),
     "loose_nan": True, "strict_tail": True,  "perf": True, "min_time": 1.5, "cache": "warm", "device": "MLU370-X8",
     "peak_bandwidth": 307_234_567_890.0, "peak_ops": 2.4e13, "perf_gate": True,
-    "bound": "fail", "accumulate": "half",
+    "bound": "fail", "accumulate": "half", "relations": True,
 }  # fmt: skip
 
 

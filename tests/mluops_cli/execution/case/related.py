@@ -1,0 +1,104 @@
+"""Callables for `--impl python:`: the reference kernels, with faults that only a related call shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from generators.operator_registry import operators
+
+Fault = Callable[[Any, Any], None]  # changes inputs or outputs in place
+
+
+def _kernel(before: Fault | None = None, after: Fault | None = None) -> Callable[..., Any]:
+    def call(op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any) -> Any:
+        inputs = {name: array.copy() for name, array in inputs.items()}
+        if before is not None:
+            before(inputs, outputs)
+        own = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
+        shapes = {name: each.dims for name, each in descriptors.items()}
+        for name, array in operators()[op].baseline(inputs, shapes, own).items():
+            outputs[name][tuple(map(slice, array.shape))] = array
+        if after is not None:
+            after(inputs, outputs)
+
+    return call
+
+
+def _clamp(inputs: Any, outputs: Any) -> None:
+    for array in inputs.values():
+        if array.dtype.kind == "f" and array.shape[-1] != 2:  # not the grid
+            np.clip(array, -2, 2, out=array)
+
+
+def _last_point(inputs: Any, outputs: Any) -> None:
+    inputs["input_features"][:, -1] *= np.float32(1.001)
+
+
+def _first(outputs: Any) -> Any:
+    return next(iter(outputs.values()))
+
+
+def _neighbours(inputs: Any, outputs: Any) -> None:
+    _first(outputs)[...] += np.float32(1e-4) * np.roll(_first(outputs), 1, axis=0)
+
+
+def _last_channel(inputs: Any, outputs: Any) -> None:
+    _first(outputs)[..., -1] *= np.float32(1.001)
+
+
+def _last_row(inputs: Any, outputs: Any) -> None:
+    _first(outputs)[-1] *= np.float32(1.001)
+
+
+def _offset(inputs: Any, outputs: Any) -> None:
+    _first(outputs)[...] += np.float32(1e-4)
+
+
+def _fewer_batches(inputs: Any, outputs: Any) -> None:
+    """The pair of the last site, by coordinates, is lost where there are sites of several batches."""
+    if len(np.unique(inputs["indices"][:, 0])) > 1:
+        middle = len(outputs["indice_num"]) // 2
+        pairs = outputs["indice_pairs"][middle, :, : outputs["indice_num"][middle]]
+        lost = np.lexsort(inputs["indices"][pairs[0]].T[::-1])[-1]
+        pairs[:, lost] = pairs[:, -1]
+        outputs["indice_num"][middle] -= 1
+
+
+def _first_site(inputs: Any, outputs: Any) -> None:
+    """The pair of the first site with the central offset is lost."""
+    middle = len(outputs["indice_num"]) // 2
+    outputs["indice_num"][middle] -= 1
+    outputs["indice_pairs"][middle, :, :-1] = outputs["indice_pairs"][middle, :, 1:]
+
+
+def _wild(inputs: Any, outputs: Any) -> None:
+    outputs["indice_pairs"][...] = 1 << 20
+
+
+right = _kernel()
+clamp = _kernel(before=_clamp)
+last_point = _kernel(before=_last_point)
+neighbours = _kernel(after=_neighbours)
+last_channel = _kernel(after=_last_channel)
+last_row = _kernel(after=_last_row)
+offset = _kernel(after=_offset)
+fewer_batches = _kernel(after=_fewer_batches)
+first_site = _kernel(after=_first_site)
+wild = _kernel(after=_wild)
+
+
+def refuses_one_image(op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any) -> Any:
+    """Right, but for a batch of one."""
+    if len(_first(inputs)) == 1:
+        return "NOT_SUPPORTED"
+    return right(op, inputs, outputs, params, descriptors)
+
+
+def fails_on_zeros(op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any) -> Any:
+    """Right, but for an input of zeros."""
+    if not _first(inputs).any():
+        raise ValueError("nothing to do")
+    return right(op, inputs, outputs, params, descriptors)
