@@ -46,14 +46,17 @@ class LazyGroup(click.Group):
     """A group that lists its commands from COMMANDS and imports one only to run it or to show its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of COMMANDS."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """A stand-in with the command's short help, for lists and completion."""
         return click.Command(name, short_help=COMMANDS[name]) if name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command itself, imported, and the arguments behind its name."""
         name = args[0]
         if name not in COMMANDS:
             if ctx.resilient_parsing:

@@ -27,14 +27,23 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of a fresh environment with both wheels; third-party packages are those of this one."""
     folder = tmp_path_factory.mktemp("downstream")
     for source in (PROJECT, PACKAGE):
-        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder / "dist", source]
+        build = [
+            sys.executable,
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "--outdir",
+            str(folder / "dist"),
+            str(source),
+        ]
         subprocess.run(build, check=True, capture_output=True)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     made = folder / "venv" / "bin" / "python"
-    ask = [made, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    ask = [str(made), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     site = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
-    wheels = sorted((folder / "dist").glob("*.whl"))
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site, *wheels]
+    wheels = sorted(map(str, (folder / "dist").glob("*.whl")))
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), *wheels]
     subprocess.run(install, check=True, capture_output=True)
     (site / "third_party.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return made
@@ -43,7 +52,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mluops(python: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run the installed command line, away from the checkout."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [python, "-m", "mluops_cli", *arguments]
+    command = [str(python), "-m", "mluops_cli", *arguments]
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 

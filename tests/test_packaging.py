@@ -17,11 +17,11 @@ from tests.conftest import PROJECT
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds the built wheel's packages and nothing of the checkout."""
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder / "dist", PROJECT]
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder / "dist"), str(PROJECT)]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = (folder / "dist").glob("*.whl")
     target = folder / "site"
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target, wheel]
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target), str(wheel)]
     subprocess.run(install, check=True, capture_output=True)
     return target
 

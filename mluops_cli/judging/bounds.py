@@ -1,4 +1,4 @@
-"""An output held against its error bound: could any correct kernel of this precision have computed these numbers?
+"""An output held against its error bound: an error that no rounding explains is beyond it.
 
 The bound is one number per element, NaN where none can be given, or one number for all of them: 0 for copies.
 """

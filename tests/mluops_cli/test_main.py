@@ -13,7 +13,7 @@ from typing import Any
 import click
 import pytest
 
-from mluops_cli import main as frame
+from mluops_cli.core.statuses import BROKEN_PIPE
 from mluops_cli.main import COMMANDS, MODULES
 from schemas.errors import InputError, SourceLocation, UnavailableError
 from schemas.version import __version__
@@ -131,7 +131,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         [sys.executable, "-m", "mluops_cli", "--help"], stdout=writing, stderr=subprocess.PIPE, cwd=PROJECT, timeout=120
     )
     os.close(writing)
-    assert (done.returncode, done.stderr) == (frame.BROKEN_PIPE, b"")
+    assert (done.returncode, done.stderr) == (BROKEN_PIPE, b"")
 
 
 def test_the_output_is_utf_8_in_every_locale(tmp_path: Path) -> None:

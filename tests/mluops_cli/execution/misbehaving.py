@@ -39,7 +39,6 @@ def right(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
 
 def misbehaves(how: Kernel) -> Kernel:
     """A callable that is right, but calls how(inputs, outputs) first where the trigger says so."""
-
     WAYS[how.__name__] = how
 
     def call(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:

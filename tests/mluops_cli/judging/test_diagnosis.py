@@ -39,7 +39,7 @@ def regions(diagnosis: Diagnosis) -> list[tuple[str, int | None, int, int]]:
 
 
 def planted(fault: str, b: Array) -> Any:
-    """(output, pattern word, regions, coordinates of the first wrong element)"""
+    """The output, the pattern word, the regions, and the coordinates of the first wrong element."""
     m = b.copy()
     if fault == "all zero":
         return np.zeros_like(b), "zero", [], (0, 0, 0)
