@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from mluops_cli.judging.arithmetic import BLOCK, Array
 from mluops_cli.judging.blocks import flat, map_blocks, same_bits, take
+
+TWICE: Final = 2.0  # the largest difference of two correct outputs, in units of the bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import numpy as np
 
 from mluops_cli.judging.arithmetic import Array
-from mluops_cli.judging.bounds import bound_ratio
-
-TWICE: Final = 2.0  # the largest difference of two correct outputs, in units of the error bound
+from mluops_cli.judging.bounds import TWICE, bound_ratio
 
 
 def difference(expected: Array, found: Array, bound: Array | None) -> str:

@@ -13,10 +13,8 @@ from generators.contracts.operator import Array
 from mluops_cli.core.record import IDENTICAL, VARIES_BEYOND, VARIES_WITHIN
 from mluops_cli.judging.arithmetic import BLOCK
 from mluops_cli.judging.blocks import flat, same_bits, take
-from mluops_cli.judging.bounds import bound_ratio
+from mluops_cli.judging.bounds import TWICE, bound_ratio
 from mluops_cli.judging.verdict import OutputUnderTest
-
-_TWICE = 2.0  # the largest difference of two correct outputs, in units of the bound
 
 
 class Repeats:
@@ -50,7 +48,7 @@ class Repeats:
             return VARIES_BEYOND if np.issubdtype(first.dtype, np.integer) else None
         if bound.ndim == 0 and not bound:  # copies: the sign of zero and the bits of a NaN count too
             return VARIES_BEYOND
-        return VARIES_BEYOND if bound_ratio(first, item.output, bound).ratio > _TWICE else VARIES_WITHIN
+        return VARIES_BEYOND if bound_ratio(first, item.output, bound).ratio > TWICE else VARIES_WITHIN
 
 
 def same_elements(one: Array, other: Array) -> bool:

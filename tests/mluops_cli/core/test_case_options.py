@@ -19,7 +19,8 @@ from schemas.errors import InputError
 CHANGED: dict[str, Any] = {
     "impl": "exec:./kernel --fast", "plugins": ("a b.py", "c.py"), "enum_numbering": "old", "repeat": 3,
     "timeout": 0.1 + 0.2, "memory": 123456789, "threads": 4, "compare": ("indice_pairs=canonical",),
-    "loose_nan": True, "strict_tail": True,  "perf": True, "min_time": 1.5, "cache": "warm", "device": "MLU370-X8",
+    "loose_nan": True, "loose_zero": True, "strict_tail": True, "perf": True, "min_time": 1.5, "cache": "warm",
+    "device": "MLU370-X8",
     "peak_bandwidth": 307_234_567_890.0, "peak_ops": 2.4e13, "perf_gate": True,
     "bound": "fail", "accumulate": "half", "relations": True,
 }  # fmt: skip
