@@ -8,16 +8,16 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contracts.file_parameters import plain_message
+from generators.data.random_data import KINDS, RandomData
 from generators.importing.draft import CaseDraft, Imported, Note, TensorDraft, dist_of, plain
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.casefiles.requested_criteria import criteria_of
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, SourceLocation
 from schemas.path_names import check_name
-from schemas.protos.messages import enum_names
 
 _KEPT: Final = 1 << 20  # bytes of stored values that are copied beside a spec
-_DISTRIBUTIONS: Final = {"UNIFORM": "uniform", "GAUSSIAN": "normal"}
+_DISTRIBUTIONS: Final = ("UNIFORM", "GAUSSIAN")
 
 
 def read_dump(path: Path, name: str) -> Imported:
@@ -58,23 +58,17 @@ def _tensor(record: TensorRecord, is_input: bool, note: Note) -> TensorDraft:
 
 
 def _dist(record: TensorRecord, note: Note) -> dict[str, Any]:
-    random: Any = record.random
-    word = enum_names("RandomDistribution")[random.distribution]
-    kind = _DISTRIBUTIONS.get(word)
-    if kind is None:
-        note(f"random_data of {word}: the contract's default is sampled")
+    random = RandomData.of(record.random)
+    if random.distribution not in _DISTRIBUTIONS:
+        note(f"random_data of {random.distribution}: the contract's default is sampled")
         return {}
-    names = ("mu", "sigma") if kind == "normal" else ("lower_bound", "upper_bound")
-    first, second = (
-        getattr(random, f"{name}_double") if random.HasField(f"{name}_double") else _short(getattr(random, name))
-        for name in names
-    )
-    return dist_of(kind, plain(first), plain(second), note)
+    first, second = (plain(_short(value)) for value in (random.first, random.second))
+    return dist_of(KINDS[random.distribution], first, second, note)
 
 
 def _short(value: float) -> float:
-    """A float32 as the shortest decimal that is read as it: 0.1, not 0.10000000149."""
-    return float(str(np.float32(value)))
+    """A float32 as the shortest decimal that is read as it: 0.1, not 0.10000000149; other doubles as they are."""
+    return float(str(np.float32(value))) if abs(value) < 3e38 and float(np.float32(value)) == value else value
 
 
 def _criteria(case: CaseFile, note: Note) -> list[dict[str, float]]:
