@@ -138,6 +138,8 @@ class _Checks:
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
         position = {name: f"_{index}" for index, name in enumerate(contract.tensors)}
+        self._names = tuple(position.values())
+        self._unknown: Env = dict.fromkeys(contract.data_sizes, UNKNOWN)
         self._parameters = [check for parameter in contract.passed_parameters for check in _of_parameter(parameter)]
         self._tensors = [check for tensor in contract.tensors.values() for check in _of_tensor(tensor, position)]
         answered = [check for check in _of_rules(contract) if check.statuses]
@@ -148,10 +150,10 @@ class _Checks:
 
     def sound(self, tensors: Iterable[Tensor], env: Env) -> bool:
         """Whether all conditions hold; False where one can't be computed."""
+        scope = self._unknown | env
+        scope.update(zip(self._names, tensors, strict=True))
         try:
-            return bool(
-                eval(self._all, _GLOBALS, self._scope(tensors, dict.fromkeys(self._contract.data_sizes, UNKNOWN) | env))
-            )
+            return bool(eval(self._all, _GLOBALS, scope))
         except UNCOMPUTABLE:
             return False
 
@@ -159,16 +161,13 @@ class _Checks:
         """The violations, see the function of that name."""
         missing = [each.name for each in self._contract.passed_parameters if env.get(each.name) is None]
         found = [Violation(name, (), f"parameter {name} is missing") for name in missing]
-        scope = self._scope(tensors, {name: value for name, value in env.items() if value is not None})
+        scope = {name: value for name, value in env.items() if value is not None}
+        scope.update(zip(self._names, tensors, strict=True))
         found += _found((*self._parameters, *self._tensors), scope)
         if any(violation.rule.endswith(".rank") for violation in found):
             return found
         found += _found(self._relations, scope)
         return found or list(_found(self._last, scope))
-
-    @staticmethod
-    def _scope(tensors: Iterable[Tensor], env: Env) -> Env:
-        return {f"_{index}": tensor for index, tensor in enumerate(tensors)} | env
 
 
 @cache
