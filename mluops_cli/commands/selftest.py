@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mluops_cli.core.discovery import PlannedCase
     from mluops_cli.execution.case.fault_trials import Tested
 
-_SMALL: Final = frozenset({"boundary", "general", "nan_inf", "zero_element", "invalid", "demo"})
+_SMALL: Final = frozenset({"boundary", "general", "exact", "nan_inf", "zero_element", "invalid", "demo"})
 
 
 @click.command(epilog="Example: mluops selftest out/cases -k 'psamask and boundary'")
