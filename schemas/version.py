@@ -1,6 +1,6 @@
 """The versions, the one place that states them."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 DATA_VERSION = 2
 """Raised when equal specs and seeds give other inputs, parameters or baselines than before; files without it are of 1.
