@@ -38,7 +38,7 @@ def _against_torch(operator: Operator, composition: Any) -> Row:
     """The reference kernel against the composition alone: tensors are handed over, and checked, before."""
     torch = importlib.import_module("torch")
     case = max(expand_operator(operator.contract.op, {"network"}), key=case_bytes)
-    inputs, env = _drawn(case, operator)
+    inputs, env = drawn(case, operator)
     shapes = {plan.name: plan.dims for plan in case.outputs}
     tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
 
@@ -46,26 +46,27 @@ def _against_torch(operator: Operator, composition: Any) -> Row:
         with torch.inference_mode():
             composition.compute(tensors, env, shapes)
 
-    return ratio(f"{case.id}: reference / PyTorch", _reference(operator, inputs, env), composed, 2, _PAIRS)
+    return ratio(f"{case.id}: reference / PyTorch", reference(operator, inputs, env), composed, 2, _PAIRS)
 
 
 def _rulebook_memory() -> Row:
     """get_indice_pairs, network case (1): what the reference allocates at most, and what the dense grid would take."""
     operator = operator_named("get_indice_pairs")
     case = next(expand_operator("get_indice_pairs", {"network"}))
-    inputs, env = _drawn(case, operator)
+    inputs, env = drawn(case, operator)
     grid = 4 * env["batch"] * prod(env["output_space"])  # bytes: a row number, int32, per cell
-    most = peak(_reference(operator, inputs, env))
+    most = peak(reference(operator, inputs, env))
     note = f"{most:,} bytes against {grid:,}"
     return Row(f"{case.id}: peak memory of the reference / dense grid", most / grid, "x", 1, note=note)
 
 
-def _drawn(case: Case, operator: Operator) -> tuple[Arrays, Env]:
+def drawn(case: Case, operator: Operator) -> tuple[Arrays, Env]:
     """The inputs of a case, and the env that the reference kernel gets."""
     inputs = {name: array for name, array in draw_inputs(case, operator).items() if array is not None}
     shapes = {plan.name: plan.dims for plan in (*case.inputs, *case.outputs)}
     return inputs, operator.contract.bind(shapes, case.params)
 
 
-def _reference(operator: Operator, inputs: Arrays, env: Env) -> Callable[[], object]:
+def reference(operator: Operator, inputs: Arrays, env: Env) -> Callable[[], object]:
+    """One call of the reference kernel, as something to be timed."""
     return lambda: operator.reference(inputs, env)
