@@ -36,7 +36,7 @@ class Bound:
     """A case file bound to its operator; without a contract tensors are named by their ids.
 
     params holds ints, floats and tuples under the file's field names, defaults filled in. descriptors holds inputs,
-    then outputs; an output called like an input is x~2 there, and None stands for a tensor that is absent. withheld
+    then outputs; an output called like an input is x~2 there, and None stands for a tensor that is absent. omitted
     names the tensors whose data are absent on purpose.
     """
 
@@ -73,7 +73,7 @@ class Bound:
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """The outputs that are compared with the baseline: judged ones, but for those that an empty call leaves."""
+        """The outputs that are compared with the baseline: judged ones that an empty call may not leave unwritten."""
         empty = not all(record.elements for record in self.records.values())
         tensors = {} if self.operator is None else self.operator.contract.tensors
         undefined = {name for name in self.outputs if empty and name in tensors and tensors[name].undefined_when_empty}

@@ -105,9 +105,9 @@ Text = str | Callable[[Env], str]
 class _Check:
     """One condition.
 
-    holds is an expression over sizes, parameters and the tensors by position (_0, _1, ...). One that can't be computed
-    is not broken: something else is, or it depends on the data. text is the message, in the same scope. needs names a
-    rule without which the condition has no meaning.
+    holds is an expression over sizes, parameters and the tensors by position (_0, _1, ...). A condition that
+    can't be computed counts as holding: another one is broken then, or it depends on the data. text is the message, in
+    the same scope. needs names a rule without which the condition has no meaning.
     """
 
     rule: str

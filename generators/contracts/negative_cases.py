@@ -1,6 +1,7 @@
 """Invalid cases: each rule of a contract broken alone, derived from one legal case.
 
-An invalid case breaks exactly one rule, so the order in which an implementation checks never decides its status.
+A derived case breaks exactly one rule, so the order in which an implementation checks never decides its status. A
+written case may break several rules that share their statuses (`breaks`).
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def check_invalid(case: Case, contract: Contract) -> None:
         listed = "; ".join(f"{each.text}: {' or '.join(each.statuses) or 'no status'}" for each in found)
         raise InputError(f"case {case.id} breaks rules with different statuses: {listed}")
     if set(case.expect) != set(found[0].statuses):
-        expected = " or ".join(found[0].statuses) or "no case (refused when a spec is expanded)"
+        expected = " or ".join(found[0].statuses) or "that no case may break this rule"
         raise InputError(f"case {case.id} expects {' or '.join(case.expect)}, the contract says {expected}")
     demanded = [violation for violation in found if violation.origin != OURS]
     if case.beyond_design == bool(demanded):

@@ -23,8 +23,8 @@ def combinations(
 
     First the grid of matrix and zip without what exclude names, each point of it with its samples; then what include
     adds. The first attempt that makes a legal case counts; only samples have more than one. An entry that varies
-    nothing has one combination, itself. Entries share what isn't touched. What a sample draws depends
-    on its seed, the entry's id, the suffix and its number alone.
+    nothing has one combination, itself. Combinations share the values that they don't change. What a sample draws
+    depends on its seed, the entry's id, the suffix and its number alone.
     """
     include = entry.get("include", ())
     if "matrix" in entry or "zip" in entry or "sample" in entry:
@@ -109,7 +109,7 @@ def _points(
         (
             label,
             row,
-            # A value of a range or a named list stands where that is called for.
+            # The source location of a value of a range or of a named list is that of the key.
             tuple(
                 (path, (*where, path, number) if isinstance(axis, list) else (*where, path))
                 for path, axis in group.items()

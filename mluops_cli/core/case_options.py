@@ -138,7 +138,7 @@ class WorkerSettings:
 
 
 def worker_settings(plain: Mapping[str, Any]) -> WorkerSettings:
-    """Return the settings that dataclasses.asdict made a dictionary of, also after a way as JSON."""
+    """Return the settings from the dictionary that dataclasses.asdict makes, or from its JSON form."""
     items = plain["options"].items()
     options: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in items}
     return WorkerSettings(**{**plain, "options": CaseOptions(**options)})

@@ -1,8 +1,8 @@
 """The workspace protocol of every adapter: when its size is asked for, and what is handed out.
 
 A valid call asks the operator for the size and gets as much. An invalid call can't ask: the operator may refuse the
-question. It gets SPARE bytes, so that the workspace is not what the operator refuses the call for. The faults
-`workspace:null` and `workspace:short` withhold the workspace of a call that is valid otherwise.
+question. It gets SPARE bytes, so that the operator has no reason to refuse the workspace. The faults
+`workspace:null` and `workspace:short` omit or shorten the workspace of a call that is valid otherwise.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ _EXACT_BELOW: Final = {
     _HALF: 2.0**15 / _HALF_SCALE,
     np.dtype(np.int32): 2.0**30,
 }
-# Lowers a float32 bound by more than rounding can raise it. Bounds of half, which are scaled, are subnormal numbers:
-# rounding moves them by 2**-38 at most, and a difference is 2**-24 at least.
+# Lowers a float32 limit by more than rounding can raise it. Limits of half values are scaled by 2**-112, so they are
+# subnormal: rounding moves them by 2**-150 at most, and two half values, scaled, differ by 2**-136 at least.
 _CAUTION_SINGLE: Final = 1 - 2.0**-12
 
 

@@ -109,7 +109,7 @@ def _near_block(b: Array, m: Array, scratch: Scratch, request: Request, best: Be
     with np.errstate(all="ignore"):
         found = near_differences(b, m, scratch, best.ratio if tracked else 1.0)
         if found is None:
-            best.near = tracked and not best.ratio  # as long as there is no ratio, every difference counts as far
+            best.near = tracked and not best.ratio  # without a ratio so far, every difference may be the largest
             return None
         # One float64 array serves for both, one after the other: it stays in the processor's cache.
         values, far = scratch.base[: len(b)], found.far

@@ -15,7 +15,10 @@ from mluops_cli.results.finished import FinishedRun, no_collection, read_run
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """The reports that are wanted; a path of - is standard output. As a listener it comes after the one for results."""
+    """The reports that are wanted; a path of - is standard output.
+
+    It listens after the writer of results, whose file it reads.
+    """
 
     out: Path
     junit: Path | None = None
