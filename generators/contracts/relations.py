@@ -29,6 +29,8 @@ class Relation:
     - permutation: items in another order give outputs in that order; an output that has no such axis stays as it is.
     - scaling: floating outputs are linear in the input `linear`: 16 times the input gives 16 times the output.
     - zero: where the input `linear` is zero, floating outputs are zero.
+    - adjoint: the operator named `adjoint` is the transpose of this one as a map from the input `linear` to the only
+      output: <output, z> = <input, adjoint(z)> for any z. Parameters and the other inputs are shared.
 
     size names the size or parameter that counts the items, axes the axis of each tensor along which they lie: an item
     takes an equal part of the axis, so many elements in a row. within (permutation only): a size; the items lie in so
@@ -37,12 +39,13 @@ class Relation:
     """
 
     name: str
-    kind: Literal["batch", "permutation", "scaling", "zero"]
+    kind: Literal["batch", "permutation", "scaling", "zero", "adjoint"]
     size: str = ""
     axes: Mapping[str, int] = field(default_factory=dict)
     within: str = ""
     columns: Mapping[str, int] = field(default_factory=dict)
     linear: str = ""
+    adjoint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,12 @@ def related_calls(
 ) -> Iterator[RelatedCall]:
     """The calls by which a relation is tried; none where the case is too small, or an input too large to be scaled.
 
+    An adjoint is another operator and has none here.
+
     env: sizes and parameters by name (Contract.bind). seed decides the order of a permutation.
     """
+    if relation.adjoint:
+        return
     if relation.linear:
         yield from _linear(relation, inputs, params)
     elif any(name in inputs for name in relation.columns):

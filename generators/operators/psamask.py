@@ -19,6 +19,7 @@ COLLECT, DISTRIBUTE = 0, 1
 _BIT_EXACT = (Criterion("diff3", 0.0, "category pure_io"),)
 # A small mask leaves most of y zero, a large one most of dx; but the central cell is always copied, so never all of it.
 _NATURAL_ZEROS = 1 - 2.0**-31
+_TRANSPOSED = {"psamask_forward": "psamask_backward", "psamask_backward": "psamask_forward"}
 _MASKED, _FULL = "N H W h_mask*w_mask", "N H W H*W"
 
 
@@ -45,6 +46,7 @@ def _contract(op: str, given: TensorSpec, computed: TensorSpec) -> Contract:
             Relation("permutation of images", "permutation", size="N", axes={given.name: 0, computed.name: 0}),
             Relation("scaling", "scaling", linear=given.name),
             Relation("zero", "zero", linear=given.name),
+            Relation("adjoint", "adjoint", linear=given.name, adjoint=_TRANSPOSED[op]),
         ),
     )
 

@@ -18,6 +18,7 @@ from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM
 
 _CRITERIA = tuple(Criterion(name, 3e-3, "category composite") for name in ("diff1", "diff2"))
+_TRANSPOSED = {"roi_crop_forward": "roi_crop_backward", "roi_crop_backward": "roi_crop_forward"}
 _IMAGE, _GRID, _BINS = "B H W C", "N OH OW 2", "N OH OW C"
 _BLOCK = 1 << 20  # elements worked on at a time in float64
 
@@ -40,6 +41,7 @@ def _contract(op: str, first: TensorSpec, computed: TensorSpec, theory_ops: str)
             Relation("permutation of rois", "permutation", size="N", within="B", axes={"grid": 0, of_rois: 0}),
             Relation("scaling", "scaling", linear=first.name),
             Relation("zero", "zero", linear=first.name),
+            Relation("adjoint", "adjoint", linear=first.name, adjoint=_TRANSPOSED[op]),
         ),
     )
 

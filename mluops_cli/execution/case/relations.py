@@ -8,18 +8,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.contracts.checks import violations
 from generators.contracts.relations import RelatedCall, related_calls
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.core.exceptions import describe
+from mluops_cli.execution.case.adjoint import unlike_adjoint
 from mluops_cli.execution.case.calls import Prepared, Result
-from mluops_cli.execution.case.floating_point import MODE
 from mluops_cli.execution.case.judgement import has_undefined_parts
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
-from mluops_cli.implementations.base import AdapterError, Call, CannotShow, Implementation
+from mluops_cli.execution.case.related_call import Outputs, called
+from mluops_cli.implementations.base import CannotShow, Implementation
 from mluops_cli.judging.relations import difference, pairs_differ, pairs_of
-from mluops_cli.processes.process_state import preserved_process_state
-from schemas.status import SUCCESS
 
 HOLDS: Final = "holds"
 BROKEN: Final = "broken: "
@@ -50,6 +47,9 @@ def check_relations(prepared: Prepared, implementation: Implementation, options:
             verdicts[relation.name] = f"{BROKEN}{related.text}: {broken}" if broken else HOLDS
             if broken:
                 break
+        if relation.adjoint:
+            unlike = unlike_adjoint(prepared, implementation, relation, bounds, options.accumulate or bound.accumulate)
+            verdicts |= {} if unlike is None else {relation.name: f"{BROKEN}{unlike}" if unlike else HOLDS}
     failures = [f"relation {name} is {text}" for name, text in verdicts.items() if text != HOLDS]
     return {"relations": verdicts} | ({"status": "fail", "reason": "; ".join(failures)} if failures else {})
 
@@ -65,49 +65,16 @@ def _plain(prepared: Prepared) -> bool:
     )
 
 
-def _outputs(
-    prepared: Prepared, implementation: Implementation, related: RelatedCall
-) -> dict[str, OutputBuffer] | str | None:
-    """The outputs of a related call; a sentence where there are none, None where the contract excludes the call."""
-    bound, contract = prepared.bound, prepared.bound.operator.contract if prepared.bound.operator else None
-    assert contract is not None
-    shapes = {name: related.shape(name, record.shape) for name, record in bound.records.items()}
+def _outputs(prepared: Prepared, implementation: Implementation, related: RelatedCall) -> Outputs:
+    """The outputs of a related call of the case's operator."""
+    bound = prepared.bound
+    assert bound.operator is not None
     descriptors = {
-        name: None if each is None else replace(each, dims=shapes[name]) for name, each in bound.descriptors.items()
+        name: replace(each, dims=related.shape(name, each.dims))
+        for name, each in bound.descriptors.items()
+        if each is not None
     }
-    if violations(contract, descriptors, related.params):
-        return None
-    outputs = {
-        name: OutputBuffer(record.dtype, shapes[name], None, None, contract.tensors[name].fill)
-        for name, record in bound.outputs.items()
-    }
-    for buffer in outputs.values():
-        buffer.prepare(0)
-    inputs = {name: _read_only(array) for name, array in related.inputs.items()}
-    call = Call(
-        bound.op,
-        inputs,
-        {name: buffer.array for name, buffer in outputs.items()},
-        {name: list(value) if isinstance(value, tuple) else value for name, value in related.params.items()},
-        descriptors,
-    )
-    try:
-        with preserved_process_state(), MODE.of_implementation():
-            outcome = implementation.call(call)
-    except (CannotShow, AdapterError):
-        raise
-    except BaseException as raised:  # also SystemExit and KeyboardInterrupt
-        return f"raised {describe(raised)}"
-    damage = [f"{name}: {text}" for name, buffer in outputs.items() if (text := buffer.damage())]
-    if damage:
-        return damage[0]
-    return outputs if outcome.status == SUCCESS else f"answers {outcome.status}, expected {SUCCESS}"
-
-
-def _read_only(array: Array) -> Array:
-    seen: Array = array.view()
-    seen.flags.writeable = False
-    return seen
+    return called(implementation, bound.operator.contract, related.inputs, related.params, descriptors)
 
 
 def _differences(

@@ -1,0 +1,65 @@
+"""One call of an implementation besides the case's own: buffers of its own, no case file, no baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from generators.contracts.checks import violations
+from generators.contracts.model import Contract
+from mluops_cli.core.exceptions import describe
+from mluops_cli.execution.case.floating_point import MODE
+from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
+from mluops_cli.implementations.base import AdapterError, Call, CannotShow, Implementation
+from mluops_cli.processes.process_state import preserved_process_state
+from schemas.dtypes import DTYPES
+from schemas.status import SUCCESS
+from schemas.tensor_descriptor import Descriptor
+
+Outputs = dict[str, OutputBuffer] | str | None
+
+
+def called(
+    implementation: Implementation,
+    contract: Contract,
+    inputs: Mapping[str, Array],
+    params: Mapping[str, Any],
+    descriptors: Mapping[str, Descriptor],
+) -> Outputs:
+    """The outputs of a call; a sentence where there are none, None where the contract excludes the call.
+
+    descriptors names the tensors in the contract's order. CannotShow where the implementation can't be given the call.
+    """
+    if violations(contract, descriptors, params):
+        return None
+    outputs = {
+        spec.name: OutputBuffer(DTYPES[each.dtype], each.dims, None, None, spec.fill)
+        for spec in contract.outputs
+        for each in (descriptors[spec.name],)
+    }
+    for buffer in outputs.values():
+        buffer.prepare(0)
+    call = Call(
+        contract.op,
+        {name: _read_only(array) for name, array in inputs.items()},
+        {name: buffer.array for name, buffer in outputs.items()},
+        {name: list(value) if isinstance(value, tuple) else value for name, value in params.items()},
+        descriptors,
+    )
+    try:
+        with preserved_process_state(), MODE.of_implementation():
+            outcome = implementation.call(call)
+    except (CannotShow, AdapterError):
+        raise
+    except BaseException as raised:  # also SystemExit and KeyboardInterrupt
+        return f"raised {describe(raised)}"
+    damage = [f"{name}: {text}" for name, buffer in outputs.items() if (text := buffer.damage())]
+    if damage:
+        return damage[0]
+    return outputs if outcome.status == SUCCESS else f"answers {outcome.status}, expected {SUCCESS}"
+
+
+def _read_only(array: Array) -> Array:
+    seen: Array = array.view()
+    seen.flags.writeable = False
+    return seen
