@@ -15,7 +15,7 @@ from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Meter, Prepared, Result, error
 from mluops_cli.execution.case.kept_outputs import keep_outputs
 from mluops_cli.execution.case.output_buffers import OutputBuffer, digest, is_mapped
-from mluops_cli.execution.case.relations import check_relations
+from mluops_cli.execution.case.relation_checks import check_relations
 from mluops_cli.implementations.base import Call, Implementation
 from mluops_cli.results.kept_cases import OUTPUTS, kept_path
 from schemas.casefiles.enum_numbering import CURRENT

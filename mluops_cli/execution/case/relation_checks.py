@@ -15,8 +15,8 @@ from mluops_cli.execution.case.calls import Prepared, Result
 from mluops_cli.execution.case.judgement import has_undefined_parts
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
 from mluops_cli.execution.case.related_call import Outputs, called
+from mluops_cli.execution.case.related_outputs import difference, pairs_differ, pairs_of
 from mluops_cli.implementations.base import CannotShow, Implementation
-from mluops_cli.judging.relations import difference, pairs_differ, pairs_of
 
 HOLDS: Final = "holds"
 BROKEN: Final = "broken: "

@@ -14,7 +14,7 @@ from generators.operator_registry import operators
 from generators.specs.expansion import expand_operator
 from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.execution.case.case_run import prepare, run_case
-from mluops_cli.execution.case.relations import check_relations
+from mluops_cli.execution.case.relation_checks import check_relations
 from mluops_cli.implementations.python import Python
 from mluops_cli.implementations.tiled import Tiled
 from schemas.casefiles.reading import read_case
