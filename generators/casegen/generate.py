@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from generators.casegen.case_data import draw_inputs, omitted_tensors
 from generators.casegen.case_writer import CaseContent, MaybeArrays, set_theory, write_content
 from generators.casegen.manifest import Entry
@@ -15,8 +17,9 @@ from generators.contracts.case import Case
 from generators.contracts.operator import Array, Operator
 from generators.contracts.outputs import fitted, padded
 from generators.operator_registry import operator_named
-from schemas.errors import SourceLocation, located
+from schemas.errors import InputError, SourceLocation, located
 from schemas.status import SUCCESS
+from schemas.suggest import counted
 
 
 def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None) -> Entry:
@@ -68,6 +71,7 @@ def _with_baseline(case: Case, operator: Operator, inputs: MaybeArrays) -> tuple
     """The case with the sizes that only the data tell, and its baseline without the rows that a capacity adds."""
     with located(SourceLocation(case.place)):
         computed = operator.baseline(inputs, case.shapes(operator.contract), case.params)
+        _refuse_undecided(case, operator, inputs)
     place = SourceLocation(case.place) if case.place else None
     plans, outputs = [], {}
     for plan in case.outputs:
@@ -76,6 +80,23 @@ def _with_baseline(case: Case, operator: Operator, inputs: MaybeArrays) -> tuple
         outputs[plan.name] = fitted(f"{case.id}: {plan.name}", plan.dims, plan.dtype, array, place, capacities)
         plans.append(plan if plan.capacity else replace(plan, dims=array.shape))
     return replace(case, outputs=tuple(plans)), outputs
+
+
+def _refuse_undecided(case: Case, operator: Operator, inputs: MaybeArrays) -> None:
+    """InputError where correct kernels may disagree about NaN and Inf: the case would test nothing there."""
+    given = {name: array for name, array in inputs.items() if array is not None}
+    if len(given) < len(inputs):
+        return
+    env = operator.contract.bind(operator.contract.known(case.shapes(operator.contract)), case.params)
+    for name, mask in operator.undecided(given, env).items():
+        if mask.any():
+            at = list(map(int, np.argwhere(mask)[0]))
+            number = counted(int(np.count_nonzero(mask)), "element")
+            raise InputError(
+                f"{number} of {name}, the first at {at}, may or may not be NaN or Inf in a correct kernel: a "
+                "coordinate may round to either side of a pixel there; use a grid that is exact, such as dyadic values "
+                "with H-1 and W-1 powers of two"
+            )
 
 
 def _with_dynamic_criteria(

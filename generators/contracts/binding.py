@@ -200,6 +200,15 @@ class Bound:
                 return found
         return self.operator.bounds(inputs, self.shapes, self.params, baseline, wanted)
 
+    def undecided(self, inputs: Mapping[str, Array | None]) -> Arrays:
+        """Where correct kernels may disagree about NaN and Inf, by output: those that have such an element."""
+        given = {name: array for name, array in inputs.items() if array is not None}
+        if self.operator is None or len(given) < len(inputs):
+            return {}
+        contract = self.operator.contract
+        found = self.operator.undecided(given, contract.bind(contract.known(self.shapes), self.params))
+        return {name: mask for name, mask in found.items() if mask.any()}
+
     @property
     def accumulate(self) -> str:
         """The dtype that a kernel may accumulate in: the file's, else the contract's."""

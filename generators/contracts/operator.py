@@ -90,6 +90,14 @@ class Operator(ABC):
             each.name: np.zeros((), np.float32) for each in copies if all(DTYPES[name].is_float for name in each.dtypes)
         }
 
+    def undecided(self, inputs: Arrays, env: Env) -> Arrays:
+        """Where correct kernels may disagree about NaN and Inf: a bool per element, by output name.
+
+        Such elements are counted and not judged; `gen` refuses a case that has some. Outputs without any may be left
+        out, which is the default. inputs and env as for reference.
+        """
+        return {}
+
     def check_values(self, inputs: Arrays, env: Env) -> None:  # noqa: B027 - most operators take any values
         """InputError where the values of an input are outside the contract; the shapes are known to be right."""
 

@@ -8,7 +8,7 @@ other side is admissible too. The sampled function is continuous, so such a flip
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -197,4 +197,51 @@ def gradient_bound(
             own = baseline[pixels, block]
             rest += rounding.of_output(own, rest)
         result[pixels, block] = stored(rest, terms, own, rounding.output)
+    return result
+
+
+def certain_axis(grid: Array, size: int, unit: float) -> Axis:
+    """axis_of, without flips where every step of every factoring of the coordinate is exact in float32."""
+    axis = axis_of(grid, size, unit)
+    g = grid.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        steps = (g + 1, g * (size - 1), (g + 1) * (size - 1))  # halving is exact
+        exact = np.logical_and.reduce([step == step.astype(np.float32) for step in steps])
+    return replace(axis, other=np.where(exact, axis.low, axis.other))
+
+
+def undecided_samples(images: Array, of_image: Array, y: Axis, x: Axis) -> Array:
+    """Where NaN or Inf is in a cell that a sample reads or not, as its floor falls: bool [samples, C].
+
+    images is [B, H, W, C], y and x are certain axes. Both outcomes are right there: a finite number, and NaN or Inf.
+    """
+    B, H, W, C = images.shape
+    odd = ~np.isfinite(images.reshape(B * H * W, C))
+    result = np.zeros((len(of_image), C), bool)
+    flips = y.flips | x.flips
+    if odd.any() and flips.any():
+        for rows, low_y, low_x, _, _ in _cells(y, x, slice(None)):
+            open_rows = flips[rows]
+            rows, low_y, low_x = rows[open_rows], low_y[open_rows], low_x[open_rows]
+            _, values = _corners(odd, of_image[rows], low_y, low_x, H, W)
+            result[rows] |= values.any(0)
+    return result
+
+
+def undecided_gradients(gradients: Array, of_image: Array, y: Axis, x: Axis, shape: tuple[int, int, int]) -> Array:
+    """Where a gradient of NaN or Inf goes or not, as the floor of its sample falls: bool [B*H*W, C].
+
+    gradients is [samples, C], shape (B, H, W), y and x are certain axes.
+    """
+    B, H, W = shape
+    odd = ~np.isfinite(gradients)
+    result = np.zeros((B * H * W, gradients.shape[1]), bool)
+    chosen = (y.flips | x.flips) & odd.any(1)
+    if chosen.any():
+        for rows, low_y, low_x, _, _ in _cells(y, x, slice(None)):
+            for corner in range(4):
+                ty, tx = low_y + corner // 2, low_x + corner % 2
+                inside = chosen[rows] & (ty >= 0) & (ty < H) & (tx >= 0) & (tx < W)
+                target = (of_image[rows[inside]] * H + ty[inside].astype(np.int64)) * W + tx[inside].astype(np.int64)
+                np.logical_or.at(result, target, odd[rows[inside]])
     return result

@@ -5,6 +5,7 @@ Source: the design document roi_crop, sections 1.3 (interface), 1.4 (limits), 3.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,15 @@ import numpy as np
 from generators.contracts.model import OURS, Contract, Env, Rule, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
 from generators.contracts.relations import Relation
-from generators.error_bounds.bilinear import Axis, axis_of, gradient_bound, sample_bound
+from generators.error_bounds.bilinear import (
+    Axis,
+    axis_of,
+    certain_axis,
+    gradient_bound,
+    sample_bound,
+    undecided_gradients,
+    undecided_samples,
+)
 from generators.error_bounds.precision import rounding
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM
@@ -73,11 +82,19 @@ def _corners(
     return pixel, weight, inside
 
 
-def _axes(grid: Array, B: int, H: int, W: int, unit: float) -> tuple[Axis, Axis, Array]:
+def _axes(
+    grid: Array, B: int, H: int, W: int, unit: float, make: Callable[[Array, int, float], Axis] = axis_of
+) -> tuple[Axis, Axis, Array]:
     """The y axis and the x axis of all grid points, and the image that each reads."""
     bins = grid.reshape(-1, 2)
     image = np.arange(len(bins)) // (len(bins) // grid.shape[0]) // (grid.shape[0] // B)
-    return axis_of(bins[:, 0], H, unit), axis_of(bins[:, 1], W, unit), image
+    return make(bins[:, 0], H, unit), make(bins[:, 1], W, unit), image
+
+
+def _all_finite(values: Array) -> bool:
+    """Whether no value is NaN or Inf: the float64 sum of float32 values can't overflow. Takes no memory."""
+    with np.errstate(invalid="ignore"):
+        return bool(np.isfinite(np.sum(values, dtype=np.float64)))
 
 
 class _RoiCrop(Operator):
@@ -136,6 +153,15 @@ class RoiCropForward(_RoiCrop):
         bound = sample_bound(image, of_image, y, x, output.reshape(-1, image.shape[3]), model)
         return {"output": bound.reshape(output.shape)}
 
+    def undecided(self, inputs: Arrays, env: Env) -> Arrays:
+        """Samples whose floor may fall on either side of a pixel, with NaN or Inf in a cell that they may read."""
+        image, grid = inputs["input"], inputs["grid"]
+        if not grid.size or _all_finite(image):
+            return {}
+        B, H, W, C = image.shape
+        y, x, of_image = _axes(grid, B, H, W, rounding(self.contract.accumulate, "float").unit, certain_axis)
+        return {"output": undecided_samples(image, of_image, y, x).reshape(*grid.shape[:3], C)}
+
 
 class RoiCropBackward(_RoiCrop):
     """grad_input gets weight * grad_output at the corners of every bin that lie inside the image."""
@@ -178,6 +204,16 @@ class RoiCropBackward(_RoiCrop):
         flat = gradients.reshape(-1, C), output.reshape(-1, C)
         bound = gradient_bound(flat[0], of_image, y, x, (B, H, W), flat[1], model)
         return {"grad_input": bound.reshape(output.shape)}
+
+    def undecided(self, inputs: Arrays, env: Env) -> Arrays:
+        """Pixels that a gradient of NaN or Inf reaches or not, as the floor of its bin falls."""
+        gradients, grid = inputs["grad_output"], inputs["grid"]
+        if _all_finite(gradients):
+            return {}
+        B, H, W, C = (env[name] for name in ("B", "H", "W", "C"))
+        y, x, of_image = _axes(grid, B, H, W, rounding(self.contract.accumulate, "float").unit, certain_axis)
+        mask = undecided_gradients(gradients.reshape(-1, C), of_image, y, x, (B, H, W))
+        return {"grad_input": mask.reshape(B, H, W, C)}
 
 
 OPERATORS = (RoiCropForward(), RoiCropBackward())

@@ -15,6 +15,7 @@ from mluops_cli.lint.tensor_values import expects_failure
 from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.requested_criteria import baseline_device
 from schemas.errors import InputError, MluopsError
+from schemas.suggest import counted
 
 _LARGEST: Final = 1 << 26  # bytes of a baseline that is read whole; run finds the weakness of a larger one
 
@@ -63,6 +64,21 @@ def check_weakness(case: CaseFile, operator: Operator | None) -> Iterator[Findin
         if text:
             place = str(record.place)
             yield Finding(WARNING, "baseline", place, f"{text}: run reports a pass as mistrusted", "use other inputs")
+
+
+def check_undecided(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
+    """Elements about whose NaN and Inf correct kernels may disagree: run doesn't judge them."""
+    if operator is None or sum(record.span * record.dtype.width for record in case.inputs) > _LARGEST:
+        return
+    try:
+        bound = bind(case, operator)
+        masks = bound.undecided(bound.input_arrays()) if bound.valid else {}
+    except MluopsError:
+        return  # other rules report it
+    for name, mask in masks.items():
+        number = counted(int(mask.sum()), "element")
+        text = f"NaN or Inf lies where a coordinate rounds to either side of a pixel: run doesn't judge {number}"
+        yield Finding(WARNING, "baseline", str(bound.outputs[name].place), text, "use a grid that is exact")
 
 
 def check_hashes(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:

@@ -30,6 +30,7 @@ RULES: Final[tuple[Rule, ...]] = (
     cases.check_criteria,
     baselines.check_baseline,
     baselines.check_weakness,
+    baselines.check_undecided,
     baselines.check_hashes,
 )
 

@@ -49,6 +49,7 @@ class Prepared:
     outputs: dict[str, OutputBuffer]
     baseline: dict[str, Array]
     bounds: dict[str, Array]  # error bounds of the outputs that have one
+    undecided: dict[str, Array]  # masks of the elements that are not judged (Bound.undecided)
     digests: dict[str, int]  # hashes of the inputs that are in writable memory
 
 
@@ -154,7 +155,13 @@ class Calls:
             before = self._small_outputs()
             inputs = prepared.call.inputs
             judged = judge_outputs(
-                prepared.bound, inputs, prepared.baseline, prepared.outputs, prepared.bounds, self.options
+                prepared.bound,
+                inputs,
+                prepared.baseline,
+                prepared.outputs,
+                prepared.bounds,
+                self.options,
+                prepared.undecided,
             )
             if disturbance := self._disturbance(before):
                 return disturbance | {"retire": True}

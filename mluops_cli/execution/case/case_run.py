@@ -121,7 +121,8 @@ def prepare(file: CaseFile, options: CaseOptions | None = None) -> Prepared:
     )
     digests = {name: digest(array) for name, array in inputs.items() if array is not None and not is_mapped(array)}
     bounds = {} if options.bound == "off" or not baseline else bound.error_bounds(inputs, baseline, options.accumulate)
-    return Prepared(bound, call, outputs, baseline, bounds, digests)
+    undecided = bound.undecided(inputs) if baseline else {}
+    return Prepared(bound, call, outputs, baseline, bounds, undecided, digests)
 
 
 def _holdable(record: TensorRecord) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -29,15 +30,23 @@ def judge_outputs(
     buffers: Mapping[str, OutputBuffer],
     bounds: Mapping[str, Array],
     options: CaseOptions,
+    undecided: Mapping[str, Array] | None = None,
 ) -> dict[str, Any]:
     """Status, reason and metrics of every compared output, as keys of a record.
 
-    The reason of a failing output begins with its diagnosis, which counts only elements beyond the tolerance. An output
-    beyond its error bound is told in the record; it fails the case only if the options say so.
+    The reason of a failing output begins with its diagnosis, which counts only elements beyond the tolerance. An
+    undecided element (correct kernels may disagree about NaN there) is counted and not judged. An output beyond its
+    error bound is told in the record; it fails the case only if the options say so.
     """
     judged = outputs_under_test(bound, baseline, buffers, options)
+    for place, item in enumerate(judged):
+        if undecided and item.name in undecided:
+            judged[place] = replace(item, output=np.where(undecided[item.name], item.baseline, item.output))
     verdict = judge(bound, judged, options)
     result = verdict.as_record()
+    for name, mask in (undecided or {}).items():
+        if name in result["outputs"]:
+            result["outputs"][name]["undecided"] = int(np.count_nonzero(mask))
     reasons: list[str] = []
     for item in judged:
         compared = verdict.outputs[item.name]
