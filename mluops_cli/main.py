@@ -157,7 +157,7 @@ def _failed(message: str, code: int, debug: bool) -> int:
 
 
 def _reader_gone() -> int:
-    """Whoever read our output closed it (`| head`): end quietly, as a program killed by SIGPIPE does."""
+    """The reader of our output closed it (`| head`): end quietly, as a program killed by SIGPIPE does."""
     streams.abandon(sys.stdout)
     return BROKEN_PIPE
 

@@ -105,7 +105,7 @@ class Bound:
         return dict(zip(self.descriptors, (*self.inputs.values(), *self.outputs.values()), strict=True))
 
     def input_arrays(self, warn: Callable[[str], None] | None = None) -> dict[str, Array | None]:
-        """The inputs by name, read-only: stored values (mapped where possible), or drawn; None for withheld ones.
+        """The inputs by name, read-only: stored values (mapped where possible), or drawn; None for omitted ones.
 
         InputError where values and shape disagree. warn is also told where the file's enum numbering is ambiguous.
         """

@@ -34,7 +34,7 @@ class Call:
         params: the parameters by name: int, float, or a list of them.
         descriptors: one descriptor per tensor, inputs before outputs; None for a null descriptor. An output that has
             the name x of an input is called x~2 here.
-        faults: how an invalid call deviates from a valid one, null pointers and a withheld workspace.
+        faults: how an invalid call deviates from a valid one, null pointers and an omitted workspace.
         file: the case file, None for a call that has none.
         node: the case file's Node message without values and with the metadata, None for a call that has no file.
 
