@@ -22,16 +22,24 @@ def _escape(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")
 
 
+def _decoded(text: str) -> str:
+    """The text with the bytes of a file name that Python could not decode in this locale read as UTF-8."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # other halves of surrogate pairs
+        return text
+
+
 def visible(text: str) -> str:
     r"""Return the text with invisible characters as escapes (\x1b); tabs and line feeds stay."""
-    return text if text.isprintable() else _IN_TEXT.sub(_escape, text)
+    return text if text.isprintable() else _IN_TEXT.sub(_escape, _decoded(text))
 
 
 def one_line(text: str, limit: int | None = None) -> str:
     r"""Return the text in one line, line feeds as \n, cut after limit characters, with the number of those left out."""
     if limit is not None and len(text) > limit:
         text = f"{text[:limit]} ... ({len(text) - limit} characters more)"
-    return text if text.isprintable() else _IN_LINE.sub(_escape, text)
+    return text if text.isprintable() else _IN_LINE.sub(_escape, _decoded(text))
 
 
 def clipped(text: str, limit: int) -> str:

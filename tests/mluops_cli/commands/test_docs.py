@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from generators.operator_registry import operators
 from tests.mluops_cli.conftest import Cli
 
 PLUGIN = '''
@@ -41,7 +42,10 @@ def test_the_named_operator_gets_a_page(cli: Cli, tmp_path: Path) -> None:
 def test_an_operator_of_a_plug_in_without_suites_gets_a_page(cli: Cli, tmp_path: Path) -> None:
     plugin = tmp_path / "negate.py"
     plugin.write_text(PLUGIN)
-    ran = cli("docs", "negate_for_docs", "--plugin", plugin, "--out", tmp_path)
+    try:
+        ran = cli("docs", "negate_for_docs", "--plugin", plugin, "--out", tmp_path)
+    finally:
+        operators().pop("negate_for_docs", None)  # for the tests after this one in the same process
     assert (ran.code, ran.err) == (0, "")
     assert "y is x with the other sign." in (tmp_path / "negate_for_docs.md").read_text(encoding="utf-8")
 

@@ -59,3 +59,10 @@ def test_records_are_strict_json(tmp_path: Path, text: str) -> None:
     read["case"].encode()  # no half of a surrogate pair is left
     assert read["outputs"] == {"y": {"a": None, "b": [None]}}
     assert "\\ud8" not in line.replace("\\\\ud8", "")
+
+
+def test_undecoded_bytes_of_a_file_name_are_read_as_utf_8() -> None:
+    name = "ü漢.pb".encode().decode("ascii", "surrogateescape")
+    assert (one_line(name), visible(name)) == ("ü漢.pb", "ü漢.pb")
+    assert one_line("a\udcff\ud800") == "a\\udcff\\ud800"
+    assert one_line(b"\xc2\x9b[31m".decode("ascii", "surrogateescape")) == "\\x9b[31m"
