@@ -58,7 +58,7 @@ gpu-check:  ## on a machine with a GPU: --impl torch:device=cuda, all operators 
 	timeout 240 $(GPU_MLUOPS) run $(GPU_OUT)/cases --impl torch:device=cuda -j 2 --out $(GPU_OUT)/results
 
 test-cluster: $(CLUSTER)/.installed  ## the tests of --scheduler, with Dask in .venv-cluster
-	$(CLUSTER)/bin/pytest -q -m cluster
+	$(CLUSTER)/bin/pytest -q -m "cluster and not slow" tests/mluops_cli/execution/cluster
 
 $(CLUSTER)/.installed: pyproject.toml
 	test -x $(CLUSTER)/bin/python || $(PYTHON) -m venv $(CLUSTER)

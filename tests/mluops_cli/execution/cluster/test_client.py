@@ -123,6 +123,14 @@ def test_a_worker_that_is_killed(dask: Dask, tmp_path: Path, run: Any) -> None:
 
 
 @cluster
+def runs_cases(process: psutil.Process) -> bool:
+    """Whether the process is a worker process of ours that has not ended."""
+    try:
+        return "spawn_main" in " ".join(process.cmdline())
+    except psutil.Error:  # it has ended meanwhile
+        return False
+
+
 def test_ctrl_c_on_a_fleet(dask: Dask, tmp_path: Path) -> None:
     dask.workers("polite")
     for number in range(60):
@@ -140,7 +148,7 @@ def test_ctrl_c_on_a_fleet(dask: Dask, tmp_path: Path) -> None:
         process.kill()
         process.wait()
     worker = psutil.Process(dask.processes["polite"].pid)
-    wait_until(lambda: not [each for each in worker.children(True) if "spawn_main" in " ".join(each.cmdline())])
+    wait_until(lambda: not any(map(runs_cases, worker.children(True))))
 
 
 def test_no_scheduler_answers(tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
