@@ -11,10 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from mluops_cli.judging.arithmetic import BLOCK, Array
+from mluops_cli.judging.arithmetic import BLOCK, Array, scratch_of_thread
 from mluops_cli.judging.blocks import flat, map_blocks, same_bits, take
 
 TWICE: Final = 2.0  # the largest difference of two correct outputs, in units of the bound
+# A quotient in float32 is trusted from here on: no subnormal number, which is less precise, comes near.
+_LEAST: Final = 2.0**-100
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,38 +50,65 @@ def bound_ratio(baseline: Array, output: Array, bound: Array, *, threads: int = 
     """Return the largest |output - baseline| / bound over the elements that have a bound and a finite baseline.
 
     Infinite where the bound is 0 and they differ, or where the output is not finite; 0/0 is 0. The arrays have one
-    shape and a floating dtype; bound is float32 of that shape, or of shape ().
+    shape and a floating dtype; bound is float32 of that shape, or of shape (). An element whose ratio is larger by less
+    than a part in a million may be passed over, but none above 1 (or 2) for one that is not.
     """
     b_flat, m_flat = flat(baseline), flat(output)
     bounds = None if bound.ndim == 0 else flat(bound)
-    single = None if bounds is not None else np.float64(bound)
 
     def largest(start: int) -> tuple[float, int]:
         b, m = take(b_flat, start), take(m_flat, start)
-        if same_bits(b, m, np.empty(len(b), np.bool_)):
+        scratch = scratch_of_thread(np.float64)
+        ratio, mask = scratch.halves[0][: len(b)], scratch.mask[: len(b)]
+        if same_bits(b, m, mask):
             return 0.0, -1
-        limit = single if bounds is None else bounds[start : start + BLOCK]
-        return _largest(b, m, limit, start)
+        limit = bound[()] if bounds is None else bounds[start : start + BLOCK]
+        with np.errstate(all="ignore"):
+            places = _largest_in_single(b, m, limit, ratio, mask)
+            if places is None:
+                found, place = _largest(b, m, limit)
+                return found, start + place
+            found, place = _largest(b[places], m[places], limit if bounds is None else limit[places])
+            return found, start + int(places[place])
 
     best, where = 0.0, -1
     for ratio, position in map_blocks(largest, range(0, baseline.size, BLOCK), threads):
         if ratio > best:
             best, where = ratio, position
+        if best == math.inf:
+            break
     index = None if where < 0 else tuple(map(int, np.unravel_index(where, baseline.shape)))
     return BoundResult(best, index)
 
 
-def _largest(b: Array, m: Array, limit: Any, start: int) -> tuple[float, int]:
-    """Return the largest ratio in a block and its flat position; -1 where no element differs."""
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        wide = b.astype(np.float64)
-        error = np.abs(m.astype(np.float64) - wide)
-        ratio = error / limit
-        # 0/0 is NaN here: no error. NaN of a finite baseline is an output of NaN, or an element without a bound.
-        odd = np.isnan(ratio)
-        if odd.any():
-            judged = np.isfinite(wide) & ~np.isnan(limit)
-            ratio[odd] = np.where(judged[odd] & (error[odd] != 0), np.inf, 0.0)
-        ratio[np.isinf(wide)] = 0.0
+def _largest_in_single(b: Array, m: Array, limit: Any, ratio: Array, mask: Array) -> Array | None:
+    """Return the positions of a block's largest ratio in float32; ratio and mask are overwritten.
+
+    None where float32 can't tell: other dtypes, values that are not finite, ratios near the ends of the range. Rounding
+    is monotonic, so a ratio rounded to more than 1 is more than 1; one rounded to 1 may be either, as for 2.
+    """
+    if b.dtype != np.float32 or m.dtype != np.float32:
+        return None
+    np.abs(np.subtract(m, b, out=ratio), out=ratio)
+    if not np.maximum.reduce(ratio) < np.inf:
+        return None
+    largest = np.fmax.reduce(np.divide(ratio, limit, out=ratio))  # NaN is 0/0, or an element without a bound
+    if not _LEAST < largest < np.inf:
+        return None
+    np.equal(ratio, largest, out=mask)
+    return np.flatnonzero(mask) if largest in (1, TWICE) else mask.argmax(axis=0, keepdims=True)
+
+
+def _largest(b: Array, m: Array, limit: Any) -> tuple[float, int]:
+    """Return the largest ratio of some elements, in float64, and its position among them."""
+    wide = b.astype(np.float64)
+    error = np.abs(m.astype(np.float64) - wide)
+    ratio = error / limit
+    # 0/0 is NaN here: no error. NaN of a finite baseline is an output of NaN, or an element without a bound.
+    odd = np.isnan(ratio)
+    if odd.any():
+        judged = np.isfinite(wide) & ~np.isnan(limit)
+        ratio[odd] = np.where(judged[odd] & (error[odd] != 0), np.inf, 0.0)
+    ratio[np.isinf(wide)] = 0.0
     position = int(ratio.argmax())
-    return float(ratio[position]), start + position
+    return float(ratio[position]), position

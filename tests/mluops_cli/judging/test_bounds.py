@@ -57,6 +57,35 @@ def test_the_place_counts_over_blocks_and_axes() -> None:
     assert result == bound_ratio(baseline, output, np.full(baseline.shape, 0.5, np.float32), threads=2)
 
 
+@pytest.mark.parametrize(("limit", "scale"), [(1, 1), (0.5, 2)])
+def test_ratios_that_float32_rounds_to_1_or_2_are_told_apart(limit: float, scale: int) -> None:
+    """|m - b| is 1 - 2^-30 in the first element and 1 + 2^-30 in the second; both are 1 to float32."""
+    result = found([1, 1], [2.0**-30, -(2.0**-30)], [limit, limit])
+    assert result.ratio == scale * (1 + 2.0**-30)
+    assert result.index == (1,)
+    assert found([1, 1], [2.0**-30, 2.0**-30], limit).ratio == scale * (1 - 2.0**-30)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_same_as_a_quotient_of_doubles(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 200))
+    baseline = (rng.standard_normal(size) * 10.0 ** rng.uniform(-45, 38)).astype(np.float32)
+    bound = (np.abs(baseline) * np.float32(10 ** rng.uniform(-7, 1))).astype(np.float32)
+    bound[rng.random(size) < 0.1] = 0
+    bound[rng.random(size) < 0.1] = NAN
+    share = rng.choice([0, 0.5, 1, 1, 2, rng.uniform(0, 3)], size) * rng.choice([-1, 1], size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        output = (baseline + np.nan_to_num(bound) * share).astype(np.float32)
+        wide = [array.astype(np.float64) for array in (baseline, output, bound)]
+        ratios = np.abs(wide[1] - wide[0]) / wide[2]
+    ratios[np.isnan(bound) | (wide[0] == wide[1]) | ~np.isfinite(baseline)] = 0
+    result = bound_ratio(baseline, output, bound)
+    assert result.ratio == pytest.approx(ratios.max(), rel=2.0**-20, abs=0)
+    assert result.index is None or result.ratio == ratios[result.index]
+    assert result.beyond == bool((ratios > 1).any())
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
 def test_other_floating_dtypes(dtype: Any) -> None:
     assert found([1, 2], [1, 2.5], [0.25, 0.25], dtype).ratio == 2
