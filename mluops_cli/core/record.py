@@ -34,7 +34,8 @@ class Counted(NamedTuple):
     """What a tally counts of a record.
 
     unexpected: a case beyond the design passed with another status than the expected ones. beyond: an output of a
-    passing case is beyond its error bound. valid: the operator op must accept the case.
+    passing case is beyond its error bound. valid: the operator op must accept the case. repeat: the worst verdict on
+    the outputs of repeated calls, empty with one call.
     """
 
     status: str
@@ -43,6 +44,7 @@ class Counted(NamedTuple):
     beyond: bool = False
     op: str = ""
     valid: bool = False
+    repeat: str = ""
 
 
 @dataclass(slots=True)
@@ -113,7 +115,15 @@ class Record:
         """What a tally counts of the record."""
         answered = self.operator_status not in (None, *self.expected_status)
         beyond = bool(self.beyond_bound) and self.status not in FAILING
-        return Counted(self.status, self.blame, self.beyond_design and answered, beyond, self.op, self.legal)
+        unexpected = self.beyond_design and answered
+        return Counted(self.status, self.blame, unexpected, beyond, self.op, self.legal, self.worst_repeat or "")
+
+    @property
+    def bound_ratio(self) -> float | None:
+        """The largest error of all outputs in units of their error bounds; None where no output has a bound."""
+        held: list[Any] = [found.get("bound_ratio") for found in self.outputs.values() if isinstance(found, dict)]
+        ratios = [float(ratio) for ratio in held if ratio == "inf" or type(ratio) in (int, float)]
+        return max(ratios, default=None)
 
     @property
     def beyond_sentences(self) -> list[str]:
@@ -132,6 +142,11 @@ class Record:
         held = {name: found.get("repeat") for name, found in self.outputs.items() if isinstance(found, dict)}
         return {name: verdict for name, verdict in held.items() if verdict in REPEAT_VERDICTS}
 
+    @property
+    def worst_repeat(self) -> str | None:
+        """The worst of these verdicts; None with one call."""
+        return max(self.repeat_verdicts.values(), key=REPEAT_VERDICTS.index, default=None)
+
     def as_json(self) -> dict[str, Any]:
         """Return the record as JSON can hold it: NaN and Inf become null, halves of surrogate pairs escapes."""
         return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
@@ -148,13 +163,16 @@ class Tally:
     valid: Counter[str] = field(default_factory=Counter)  # operator -> its valid cases
     skipped: Counter[str] = field(default_factory=Counter)  # operator -> of these, those that were skipped
     judged: set[str] = field(default_factory=set)  # operators with a valid case that is neither skipped nor empty
+    repeats: Counter[str] = field(default_factory=Counter)  # worst verdict on repeated calls -> cases
 
     def add(self, one: Counted) -> None:
         """Count one record."""
-        status, blame, unexpected, beyond, op, valid = one
+        status, blame, unexpected, beyond, op, valid, repeat = one
         self.counts[status] += 1
         self.unexpected += unexpected
         self.beyond += beyond
+        if repeat:
+            self.repeats[repeat] += 1
         if valid:
             self.valid[op] += 1
             if status == "skip":

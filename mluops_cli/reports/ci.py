@@ -1,6 +1,6 @@
-"""Annotations for CI servers, on the spec's line of failing cases, and a summary for the page of the step.
+"""Annotations for CI servers, on the spec's line of failing and doubtful cases, and a summary for the page of the step.
 
-GitHub reads workflow commands from the output and shows ten annotations of a step, so failing cases are grouped by
+GitHub reads workflow commands from the output and shows ten errors and ten warnings of a step, so cases are grouped by
 their spec entry. GitLab reads a code quality file. plain is for all others: file:line: message.
 """
 
@@ -10,15 +10,15 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.output_files import write_text
 from mluops_cli.core.record import Record
-from mluops_cli.core.statuses import STATUSES
+from mluops_cli.reports.cautions import doubtful
 from mluops_cli.reports.markdown.document import step_summary
 from mluops_cli.results.finished import FinishedRun
 from schemas.atomic_files import write_failure
@@ -27,7 +27,9 @@ from schemas.suggest import counted
 
 Server = Literal["github", "gitlab", "plain"]
 SERVERS: Final[tuple[Server, ...]] = get_args(Server)
-ANNOTATIONS: Final = 10  # of a step; GitHub ignores more
+Level = Literal["error", "warning"]  # warning: a case that passes, but with doubts
+ANNOTATIONS: Final = 10  # of a step and level; GitHub ignores more
+_SEVERITIES: Final[dict[Level, str]] = {"error": "critical", "warning": "minor"}  # of GitLab
 SUMMARY_LIMIT: Final = (
     900_000  # bytes; GitHub refuses a summary of more than 1 MiB, which several commands of a step share
 )
@@ -45,6 +47,15 @@ class Annotation:
     title: str
     message: str
     records: tuple[Record, ...]
+    level: Level = "error"
+
+
+class _Finding(NamedTuple):
+    """A case that an annotation names, with what is wrong and why."""
+
+    record: Record
+    label: str
+    reason: str
 
 
 def detect_server(environment: Mapping[str, str] = os.environ) -> Server | None:
@@ -57,20 +68,32 @@ def detect_server(environment: Mapping[str, str] = os.environ) -> Server | None:
 
 
 def make_annotations(run: FinishedRun, root: Path, limit: int = ANNOTATIONS) -> list[Annotation]:
-    """At most limit annotations, one per spec entry with failing cases; the entry with the most cases is first."""
-    groups: dict[tuple[str, int], list[Record]] = {}
-    for record in run.failing:
-        groups.setdefault(_place(record.place, root), []).append(record)
+    """At most limit annotations of each level, one per spec entry; errors first, then the entry with the most cases."""
+    failing = (_Finding(record, record.status, record.reason) for record in run.failing)
+    doubts = (
+        _Finding(record, ", ".join(each.title for each in found), "; ".join(each.text for each in found))
+        for record, found in doubtful(run)
+    )
+    return [
+        *_of_level("error", "failing", failing, root, limit),
+        *_of_level("warning", "doubtful", doubts, root, limit),
+    ]
+
+
+def _of_level(level: Level, word: str, findings: Iterable[_Finding], root: Path, limit: int) -> Iterator[Annotation]:
+    """The annotations of a level; word says what its cases are."""
+    groups: dict[tuple[str, int], list[_Finding]] = {}
+    for each in findings:
+        groups.setdefault(_place(each.record.place, root), []).append(each)
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     shown, rest = ordered, []
     if len(ordered) > limit:
-        shown, rest = ordered[: limit - 1], [record for _, records in ordered[limit - 1 :] for record in records]
-    made = [_annotation(file, line, records) for (file, line), records in shown]
+        shown, rest = ordered[: limit - 1], [each for _, found in ordered[limit - 1 :] for each in found]
+    for (file, line), found in shown:
+        yield _annotation(file, line, _title(found, word), found, level)
     if rest:
         entries = counted(len(ordered) - limit + 1, "entry", "entries")
-        title = f"{counted(len(rest), 'more failing case')} of {entries}"
-        made.append(Annotation("", 0, title, _reasons(rest), tuple(rest)))
-    return made
+        yield _annotation("", 0, f"{counted(len(rest), f'more {word} case')} of {entries}", rest, level)
 
 
 def report_to_server(run: FinishedRun, server: str, environment: Mapping[str, str] = os.environ) -> str:
@@ -103,7 +126,7 @@ def github_command(annotation: Annotation) -> str:
     if annotation.file:
         properties = {"file": annotation.file, "line": str(annotation.line), **properties}
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::error {listed}::{_data(annotation.message)}\n"
+    return f"::{annotation.level} {listed}::{_data(annotation.message)}\n"
 
 
 def code_quality(found: Sequence[Annotation]) -> str:
@@ -114,11 +137,12 @@ def code_quality(found: Sequence[Annotation]) -> str:
 def _issue(annotation: Annotation) -> dict[str, Any]:
     # Of the names alone: the issue stays the same for the server when only measured values differ.
     names = "\n".join(sorted(record.case for record in annotation.records))
+    names += "" if annotation.level == "error" else f"\n{annotation.level}"
     return {
         "description": f"{annotation.title}: {_joined(annotation)}",
         "check_name": "mluops",
         "fingerprint": hashlib.sha256(names.encode("utf-8", "backslashreplace")).hexdigest(),
-        "severity": "critical",
+        "severity": _SEVERITIES[annotation.level],
         "location": {"path": annotation.file, "lines": {"begin": annotation.line}},
     }
 
@@ -132,23 +156,25 @@ def _joined(annotation: Annotation) -> str:
     return "; ".join(one_line(line) for line in annotation.message.split("\n"))
 
 
-def _annotation(file: str, line: int, records: Sequence[Record]) -> Annotation:
-    if len(records) == 1:
-        title = f"{records[0].status}: {one_line(records[0].case, 200)}"
-    else:
-        statuses = sorted({record.status for record in records}, key=STATUSES.index)
-        title = f"{len(records)} failing cases ({', '.join(statuses)})"
-    return Annotation(file, line, title, _reasons(records), tuple(records))
+def _annotation(file: str, line: int, title: str, found: Sequence[_Finding], level: Level) -> Annotation:
+    return Annotation(file, line, title, _reasons(found), tuple(each.record for each in found), level)
 
 
-def _reasons(records: Sequence[Record]) -> str:
-    if len(records) == 1:
-        lines = [one_line(records[0].reason, 1000)]
+def _title(found: Sequence[_Finding], word: str) -> str:
+    if len(found) == 1:
+        return f"{found[0].label}: {one_line(found[0].record.case, 200)}"
+    labels = dict.fromkeys(each.label for each in found)  # failing ones come with the worst status first
+    return f"{len(found)} {word} cases ({', '.join(labels)})"
+
+
+def _reasons(found: Sequence[_Finding]) -> str:
+    if len(found) == 1:
+        lines = [one_line(found[0].reason, 1000)]
     else:
-        lines = [f"{r.status} {one_line(r.case, 200)}: {one_line(r.reason, 300)}" for r in records[:_NAMED]]
-    if len(records) > _NAMED:
-        lines.append(f"and {len(records) - _NAMED} more")
-    lines.append(f"repro: {one_line(records[0].repro, 500)}")
+        lines = [f"{f.label} {one_line(f.record.case, 200)}: {one_line(f.reason, 300)}" for f in found[:_NAMED]]
+    if len(found) > _NAMED:
+        lines.append(f"and {len(found) - _NAMED} more")
+    lines.append(f"repro: {one_line(found[0].record.repro, 500)}")
     return "\n".join(lines)[:_MESSAGE]
 
 

@@ -18,9 +18,10 @@ from rich.text import Text
 from mluops_cli.core import standard_streams as streams
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
-from mluops_cli.core.record import Record
-from mluops_cli.core.statuses import FAILING
+from mluops_cli.core.record import VARIES_BEYOND, Record
+from mluops_cli.core.statuses import FAILING, PASSING
 from mluops_cli.core.units import format_fraction, format_microseconds
+from mluops_cli.reports.cautions import TITLES, Caution, cautions, repeats_summary
 from mluops_cli.reports.performance import PEAK_NAMES, describe_peaks
 from mluops_cli.results.finished import Judged, worst
 from schemas.suggest import counted
@@ -33,6 +34,7 @@ _IN_MEMORY: Final = 1 << 20  # bytes of texts about failing cases; more go to a 
 _PRINTED: Final = 20  # last lines of what an implementation printed that stand under its failure
 _PRINTED_WIDTH: Final = 300  # characters of such a line
 _WORDS: Final = 60  # characters of a reason in the table; the whole reason is below it
+_DOUBT: Final = "magenta"  # a pass beyond its error bound, outputs that vary between repeats
 _COLOURS: Final = {"pass": "green", "empty": "green", "skip": "yellow", "mistrusted": "yellow", "waived": "yellow"}
 
 
@@ -47,8 +49,7 @@ class ConsoleReport:
         self.failed = 0
         self.failures: SpooledTemporaryFile[str] | None = None
         self.unexpected: list[tuple[str, str]] = []
-        self.beyond: list[tuple[str, str]] = []
-        self.unstable: list[tuple[str, str]] = []
+        self.cautions: list[tuple[str, Caution]] = []
         self.unverified: Counter[str] = Counter()
         self.mismeasured: list[tuple[str, str]] = []
         self.suites: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
@@ -117,12 +118,9 @@ class ConsoleReport:
             self.failures.writelines(f"{one_line(line)}\n" for line in _failure(record))
         elif record.counted.unexpected:
             self.unexpected.append((record.case, record.reason))
-        elif record.counted.beyond:
-            self.beyond.append((record.case, "; ".join(record.beyond_sentences)))
         elif record.perf and "problem" in record.perf:
             self.mismeasured.append((record.case, record.perf["problem"]))
-        if record.unstable:
-            self.unstable.append((record.case, ", ".join(record.unstable)))
+        self.cautions += [(record.case, caution) for caution in cautions(record)]
         self.unverified.update(record.unverified)
         self.peaks |= dict.fromkeys(describe_peaks([record]))
         key = record.op, record.suite
@@ -159,17 +157,17 @@ class ConsoleReport:
                     _say(self.console, line.rstrip("\n"), "" if line.startswith(" ") else "red")
         for case, reason in self.unexpected:
             _say(self.console, f"{case}: {reason}", "yellow")
-        for case, sentence in self.beyond:
-            _say(self.console, f"BEYOND {case}: {sentence}", "magenta")
-        for case, outputs in self.unstable:
-            text = f"VARIES {case}: {outputs}: repeats differ by more than rounding explains"
-            _say(self.console, text, "magenta")
+        for case, caution in sorted(self.cautions, key=lambda each: [*TITLES].index(each[1].word)):
+            _say(self.console, f"{caution.word.upper()} {case}: {caution.text}", _DOUBT)
         for case, problem in self.mismeasured:
             _say(self.console, f"{case}: {problem}", "yellow")
         for name, number in sorted(self.unverified.items()):
             _say(self.console, f"{name} is unverified in {counted(number, 'case')}: it was not returned", "yellow")
         counts = ", ".join(f"{number} {status}" for status, number in sorted(run.tally.counts.items()))
         _say(self.console, f"{counted(run.tally.total, 'case')} in {run.seconds:.1f} s: {counts or 'none finished'}")
+        if run.tally.repeats:
+            style = _DOUBT if run.tally.repeats[VARIES_BEYOND] else None
+            _say(self.console, f"repeated cases: {repeats_summary(run.tally.repeats)}", style)
         if self.workers:
             _say(self.console, f"finished by worker: {self.workers}")
         if run.not_run:
@@ -181,9 +179,7 @@ class ConsoleReport:
             _say(self.console, f"{answers} where no design demands a status: --strict fails on them", "yellow")
         if run.tally.beyond:
             cases = counted(run.tally.beyond, "case passes", "cases pass")
-            _say(
-                self.console, f"{cases} beyond the error bound of any correct kernel: --strict fails on them", "magenta"
-            )
+            _say(self.console, f"{cases} beyond the error bound of any correct kernel: --strict fails on them", _DOUBT)
         if run.interrupted:
             _say(self.console, "interrupted: the results so far are complete, --resume goes on from here", "yellow")
         elif not run.tally.validated and not self.failed:
@@ -199,7 +195,7 @@ class ConsoleReport:
             latency = "" if record.latency_us is None else format_microseconds(record.latency_us)
             if record.perf and record.perf["relative_error"] is not None:
                 latency += f" ±{record.perf['relative_error']:.0%}"
-            cells = [_text(record.case), _status(record.status), _text(_detail(record)), _text(latency)]
+            cells = [_text(record.case), _status(record), _text(_detail(record)), _text(latency)]
             table.add_row(*cells, *([_text(_efficiency(record))] if timed else []))
         return table
 
@@ -250,8 +246,9 @@ def _efficiency(record: Record) -> str:
     return "" if value is None else f"{format_fraction(value)} of {PEAK_NAMES[perf['bottleneck']]}"
 
 
-def _status(status: str) -> Text:
-    return Text(status, _COLOURS.get(status, "red"))
+def _status(record: Record) -> Text:
+    doubt = record.status in PASSING and cautions(record)
+    return Text(record.status, _DOUBT if doubt else _COLOURS.get(record.status, "red"))
 
 
 def _say(console: Console, text: str, style: str | None = None) -> None:

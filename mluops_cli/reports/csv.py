@@ -23,7 +23,8 @@ _FIGURES: Final = (
 )  # fmt: skip
 _PERF: Final = ("bottleneck", "runs", "cache", "relative_error", "relative_latency", "peaks", "problem")
 _TIMED: Final = ("latency_low_us", "latency_high_us", *(f"perf_{name}" for name in _PERF))
-COLUMNS: Final = (*_NAMED, "output", "criterion", *_MEASURED[1:], *_FIGURES, *_TIMED)
+_DOUBTS: Final = ("beyond_bound", "bound_ratio", "repeat")  # of all outputs, the worst
+COLUMNS: Final = (*_NAMED, "output", "criterion", *_MEASURED[1:], *_FIGURES, *_TIMED, *_DOUBTS)
 _FORMULA: Final = ("=", "+", "-", "@", "\t")
 _BATCH: Final = 5000  # records whose cells are in memory at once
 
@@ -57,6 +58,7 @@ def _columns(records: Sequence[Record], worst: Sequence[Judged | None]) -> Itera
     bounds = [record.latency_interval_us or (None, None) for record in records]
     yield from ([low for low, _ in bounds], [high for _, high in bounds])
     yield from ([record.perf.get(name) if record.perf else None for record in records] for name in _PERF)
+    yield from ([*map(attrgetter(name), records)] for name in ("beyond_bound", "bound_ratio", "worst_repeat"))
 
 
 def _cells(values: Sequence[Any]) -> list[Any]:

@@ -1,8 +1,11 @@
 """JUnit XML as Jenkins and GitLab read it: one testcase per case, named by the case id.
 
 failure: judged and wrong. error: could not be judged (crash, timeout, error). skipped: skip, waived and mistrusted,
-each with its reason. A file has at most LIMIT bytes, since CI servers refuse larger ones. A larger report is split by
-operator, and one operator into several files where necessary.
+each with its reason. system-out: where outputs are beyond their error bound, how they vary between repeats, and what
+an implementation printed before it failed.
+
+A file has at most LIMIT bytes, since CI servers refuse larger ones. A larger report is split by operator, and one
+operator into several files where necessary.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from junitparser import Element, Error, Failure, Skipped, SystemOut, TestSuite
 
 from mluops_cli.core.escaping import clipped, one_line
 from mluops_cli.core.record import Record
+from mluops_cli.reports.cautions import beyond_text, repeats_text
 from mluops_cli.results.finished import FinishedRun, judged
 
 LIMIT: Final = 29_900_000  # bytes of the suites in a file; CI servers refuse files above 30 MB
@@ -99,8 +103,17 @@ def _results(record: Record) -> Iterator[Element]:
         if kind is not Skipped:
             result.text = clipped(_details(record), _PRINTED)
         yield result
-        if record.printed and kind is not Skipped:
-            yield SystemOut(clipped(record.printed, _PRINTED))
+    printed = record.printed if kind not in (None, Skipped) else ""
+    if text := "\n".join(filter(None, (*_findings(record), printed))):
+        yield SystemOut(clipped(text, _PRINTED))
+
+
+def _findings(record: Record) -> Iterator[str]:
+    """What is known of the outputs besides the status, which JUnit has no element for."""
+    if beyond := beyond_text(record):
+        yield f"beyond the error bound: {beyond}"
+    if repeats := repeats_text(record):
+        yield f"outputs of repeated calls: {repeats}"
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Two runs compared case by case: new failures, repaired cases, new and missing cases, grown errors, latencies."""
+"""Two runs compared case by case: failures, new and missing cases, error bounds, repeats, grown errors, latencies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDE: Final = 0.3  # an interval wider than this fraction of its latency decides
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A case whose status changed; before or after is empty where the run doesn't have the case.
+    """A case whose status, or what else before and after say, changed; one is empty where the run lacks the case.
 
     case_changed: whether the case file changed too, so that the change need not be the implementation's; None where a
     run doesn't say.
@@ -61,6 +61,8 @@ class Comparison:
     """The changes from one run to another, each list sorted by case.
 
     case_changed: cases whose file changed, whatever their status. Their errors and latencies aren't compared.
+    newly_beyond, within_again: cases that went beyond their error bound, or back. repeats: how outputs of repeated
+    calls vary, where that changed. Where a run doesn't know (no bound, one call) there is no change.
     """
 
     newly_failing: list[Change] = field(default_factory=list)
@@ -69,6 +71,9 @@ class Comparison:
     gone: list[Change] = field(default_factory=list)
     changed: list[Change] = field(default_factory=list)
     case_changed: list[Change] = field(default_factory=list)
+    newly_beyond: list[Change] = field(default_factory=list)
+    within_again: list[Change] = field(default_factory=list)
+    repeats: list[Change] = field(default_factory=list)
     grown: list[Growth] = field(default_factory=list)
     timings: list[Timing] = field(default_factory=list)
     cases: int = 0
@@ -95,6 +100,8 @@ def compare_runs(old: FinishedRun, new: FinishedRun, growth: float = GROWTH) -> 
         change = _change(case, before, after)
         _place(found, change)
         if before is not None and after is not None:
+            _place_bound(found, before, after, change.case_changed)
+            found.repeats += _repeats(before, after, change.case_changed)
             if not change.case_changed:
                 found.grown += _grown(before, after, growth)
             found.timings += _timings(before, after, _incomparable(change, (old, before), (new, after)))
@@ -141,6 +148,23 @@ def _place(found: Comparison, change: Change) -> None:
         found.fixed.append(change)
     elif change.before != change.after and not (fails and not failed):
         found.changed.append(change)
+
+
+def _place_bound(found: Comparison, before: Record, after: Record, case_changed: bool | None) -> None:
+    """Add a case that crossed its error bound to the list that it belongs to."""
+    if (before.beyond_bound, after.beyond_bound) == (False, True):
+        reason = "; ".join(after.beyond_sentences)
+        found.newly_beyond.append(Change(after.case, "within", "beyond", reason, case_changed))
+    elif (before.beyond_bound, after.beyond_bound) == (True, False):
+        found.within_again.append(Change(after.case, "beyond", "within", "", case_changed))
+
+
+def _repeats(before: Record, after: Record, case_changed: bool | None) -> Iterator[Change]:
+    """The outputs whose repeated calls vary otherwise than before."""
+    earlier = before.repeat_verdicts
+    for output, verdict in after.repeat_verdicts.items():
+        if earlier.get(output, verdict) != verdict:
+            yield Change(after.case, earlier[output], verdict, f"output {output}", case_changed)
 
 
 def _grown(before: Record, after: Record, growth: float) -> Iterator[Growth]:

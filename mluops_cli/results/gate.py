@@ -137,7 +137,7 @@ def _repeats(run: FinishedRun, most: str) -> Iterator[str]:
     if not repeated:
         yield "No case has the outputs of several calls: run with --repeat 2."
     rank = REPEAT_VERDICTS.index(most)
-    varying = [r for r in repeated if max(map(REPEAT_VERDICTS.index, r.repeat_verdicts.values())) > rank]
+    varying = [r for r in repeated if REPEAT_VERDICTS.index(r.worst_repeat or most) > rank]
     if varying:
         wanted = "be identical" if most == IDENTICAL else "vary within the error bound"
         cases = counted(len(varying), "case")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import chain, starmap
@@ -19,9 +20,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from mluops_cli.core.escaping import clipped, one_line, visible
-from mluops_cli.core.record import IDENTICAL, Record
+from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING, STATUSES
 from mluops_cli.core.units import format_bytes, format_fraction, format_microseconds
+from mluops_cli.reports.cautions import TITLES, beyond_text, cautions, repeats_summary, repeats_text
 from mluops_cli.reports.html.charts import Point, decade_histogram, density_strip, latency_ratios, roofline
 from mluops_cli.reports.performance import describe_peaks, interval_text, perf_value, rated, remark
 from mluops_cli.results.finished import FinishedRun
@@ -45,6 +47,8 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
     return _environment().get_template("report.html.j2").render(
         run=run,
         statuses=[status for status in STATUSES if run.tally.counts[status]],
+        doubts=_doubts(run),
+        titles=TITLES,
         operators=sorted({op for op, _ in run.matrix}),
         suites=sorted({suite for _, suite in run.matrix}),
         sections=[(f"case-{number}", record) for number, record in enumerate(told, 1)],
@@ -67,7 +71,17 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
 
 def _has_section(record: Record) -> bool:
     """Whether the case failed, or passed in a way that a person should look at."""
-    return record.status in _SHOWN or (record.beyond_design and record.counted.unexpected) or record.counted.beyond
+    doubtful = record.beyond_design and record.counted.unexpected
+    return record.status in _SHOWN or doubtful or bool(cautions(record))
+
+
+def _doubts(run: FinishedRun) -> dict[str, Counter[tuple[str, str]]]:
+    """Kind of doubt -> (operator, suite) -> its cases."""
+    found: dict[str, Counter[tuple[str, str]]] = {word: Counter() for word in TITLES}
+    for record in run.records:
+        for caution in cautions(record):
+            found[caution.word][record.op, record.suite] += 1
+    return found
 
 
 @cache
@@ -89,10 +103,17 @@ def _environment() -> Environment:
         "density": density_strip,
         "histogram": decade_histogram,
     }
-    worst_of = lambda counts: next((status for status in STATUSES if counts[status]), "pass")  # noqa: E731
-    environment.globals |= {"worst_of": worst_of, "section_facts": section_facts}
+    environment.globals |= {"cell_state": _cell_state, "section_facts": section_facts, "cautions": cautions}
     environment.globals |= {"interval": interval_text, "perf_value": perf_value, "remark": remark}
     return environment
+
+
+def _cell_state(
+    counts: Mapping[str, int], doubts: Mapping[str, Mapping[tuple[str, str], int]], cell: tuple[str, str]
+) -> str:
+    """The class of a cell of the matrix: its worst status; a doubt is worse than all that don't fail."""
+    status = next((status for status in STATUSES if counts[status]), "pass")
+    return status if status in FAILING else next((word for word in doubts if doubts[word][cell]), status)
 
 
 @cache
@@ -128,6 +149,7 @@ def _data(run: FinishedRun, sections: Mapping[str, int]) -> dict[str, Any]:
     ops: dict[str, int] = {}
     suites: dict[str, int] = {}
     statuses = {status: place for place, status in enumerate(STATUSES)}
+    words = {word: place for place, word in enumerate(TITLES)}
     rows = [
         [
             one_line(record.case, _NAME),
@@ -140,10 +162,11 @@ def _data(run: FinishedRun, sections: Mapping[str, int]) -> dict[str, Any]:
             record.latency_us,
             record.seconds,
             sections.get(record.case, 0),
+            [words[caution.word] for caution in cautions(record)],
         ]
         for record, found in zip(run.records, run.worst, strict=True)
     ]
-    places = {"op": ops, "suite": suites, "status": statuses}
+    places = {"op": ops, "suite": suites, "status": statuses, "doubt": words}
     return {kind: [one_line(word, _NAME) for word in words] for kind, words in places.items()} | {"rows": rows}
 
 
@@ -159,7 +182,8 @@ def _facts(run: FinishedRun) -> list[tuple[str, str]]:
     facts = [("implementation", run.impl), ("mluops", summary.get("mluops")), ("started", summary.get("started"))]
     if isinstance(seconds := summary.get("seconds"), (int, float)):
         facts.append(("duration", f"{seconds:.1f} s"))
-    facts += [("exit code", run.exit_code), ("results", run.out.name)]
+    facts += [("exit code", run.exit_code), ("repeated cases", repeats_summary(run.tally.repeats))]
+    facts += [("results", run.out.name)]
     environment = summary.get("environment") or {}
     if isinstance(memory := environment.get("memory"), (int, float)):
         environment = environment | {"memory": format_bytes(memory)}
@@ -208,15 +232,14 @@ def section_facts(record: Record) -> list[tuple[str, str]]:
         f"{name}: {each.get('dtype')} {each.get('layout')} {each.get('dims')}" for name, each in record.tensors.items()
     )
     expected = " or ".join(record.expected_status)
-    varying = "; ".join(f"{name}: {how}" for name, how in record.repeat_verdicts.items() if how != IDENTICAL)
     facts = [
         ("case file", record.file), ("spec", record.place), ("tensors", tensors), ("expected status", expected),
         ("operator status", record.operator_status or ""),
         ("beyond the design", "no design demands the expected status" if record.beyond_design else ""),
-        ("beyond the error bound", "; ".join(record.beyond_sentences)),
+        ("beyond the error bound", beyond_text(record) if record.status in FAILING else ""),
         ("repeats", str(record.repeats) if record.repeats > 1 else ""),
         ("bit-identical repeats", "" if record.bit_identical is None else ("yes" if record.bit_identical else "no")),
-        ("varying repeats", varying),
+        ("outputs of repeats", repeats_text(record)),
         ("latency", "" if record.latency_us is None else format_microseconds(record.latency_us)),
         ("95 % interval of the latency", interval_text(record)),
         ("interface time", "" if record.interface_us is None else format_microseconds(record.interface_us)),

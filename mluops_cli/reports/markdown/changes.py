@@ -28,6 +28,9 @@ def _sections(found: Comparison) -> Iterator[Section]:
         ("appeared", found.appeared),
         ("gone", found.gone),
         ("changed case files", found.case_changed),
+        ("newly beyond the error bound", found.newly_beyond),
+        ("within the error bound again", found.within_again),
+        ("changed repeats", found.repeats),
     ):
         yield title, [(c.case, f"{c.before or 'absent'} -> {c.after or 'absent'}", _reason(c)) for c in changes]
     grown = sorted(found.grown, key=lambda each: -(each.factor or float("inf")))

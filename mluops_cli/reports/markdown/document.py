@@ -11,8 +11,9 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mluops_cli.core.escaping import one_line
-from mluops_cli.core.record import Record
+from mluops_cli.core.record import IDENTICAL, VARIES_BEYOND, VARIES_WITHIN, Record
 from mluops_cli.core.units import format_fraction
+from mluops_cli.reports.cautions import doubtful
 from mluops_cli.reports.markdown.test_report import dtypes, operator_reports, shapes
 from mluops_cli.reports.markdown.translations import translator
 from mluops_cli.reports.performance import describe_peaks, interval_text, remark
@@ -32,16 +33,19 @@ _ACTIVE: Final = re.compile(
 def markdown_text(run: FinishedRun, lang: str = "en") -> str:
     """The test report, English or zh."""
     return _environment().get_template("report.md.j2").render(
-        t=translator(lang), run=run, operators=operator_reports(run), rows=ROWS
+        t=translator(lang), run=run, operators=operator_reports(run), rows=ROWS, doubts=list(doubtful(run))
     )  # fmt: skip
 
 
 def step_summary(run: FinishedRun, limit: int, lang: str = "en") -> str:
-    """The verdict, the matrix and as many failures as fit into limit bytes of UTF-8."""
+    """The verdict, the matrix and as many failing and doubtful cases as fit into limit bytes of UTF-8."""
     template = _environment().get_template("summary.md.j2")
-    shown = len(run.failing)
+    t = translator(lang)
+    told: list[tuple[str, str, str]] = [(record.status, record.case, record.reason) for record in run.failing]
+    told += [(t(caution.title), record.case, caution.text) for record, found in doubtful(run) for caution in found]
+    shown = len(told)
     while True:
-        text = template.render(t=translator(lang), run=run, failing=run.failing[:shown], left=len(run.failing) - shown)
+        text = template.render(t=t, run=run, told=told[:shown], left=len(told) - shown)
         size = len(text.encode())
         if size <= limit or not shown:
             return text if size <= limit else text.encode()[:limit].decode(errors="ignore")
@@ -85,6 +89,15 @@ def paragraph(run: FinishedRun, t: Callable[..., str]) -> str:
             parts.append(t(text, n=found[status]))
     if run.tally.beyond:
         parts.append(t("Passed beyond the error bound: {n}.", n=run.tally.beyond))
+    if run.tally.repeats:
+        parts.append(
+            t(
+                "Repeated cases: {same} identical, {within} varying within the error bound, {beyond} beyond it.",
+                same=run.tally.repeats[IDENTICAL],
+                within=run.tally.repeats[VARIES_WITHIN],
+                beyond=run.tally.repeats[VARIES_BEYOND],
+            )
+        )
     unverified = sorted({name for record in run.records for name in record.unverified})
     if unverified:
         parts.append(t("Not returned, so unverified: {names}.", names=", ".join(map(code, unverified))))

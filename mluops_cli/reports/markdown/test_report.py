@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from generators.contracts.model import LARGE, Contract
 from generators.operator_registry import operators
-from mluops_cli.core.record import Record
+from mluops_cli.core.record import IDENTICAL, VARIES_WITHIN, Record
 from mluops_cli.reports.performance import rated
 from mluops_cli.results.finished import FinishedRun, judged
 
@@ -74,6 +74,7 @@ class Kind(NamedTuple):
     legal: bool
     right: bool
     identical: bool | None
+    repeat: str | None
     has_outputs: bool
     dtypes: tuple[str, ...]
     layouts: tuple[str, ...]
@@ -142,6 +143,9 @@ class OperatorReport:
         repeated = self._count(lambda kind: kind.legal and kind.identical is not None)
         identical = self._count(lambda kind: kind.legal and bool(kind.identical))
         rows.append(Feature("stability", "bit-identical when repeated", repeated, identical))
+        varying = self._count(lambda kind: kind.legal and kind.repeat is not None)
+        rounding = self._count(lambda kind: kind.legal and kind.repeat in (IDENTICAL, VARIES_WITHIN))
+        rows.append(Feature("stability", "varying by rounding at most when repeated", varying, rounding))
         rows.append(Feature("platforms", self.hardware, len(self.records), self._count(lambda kind: kind.right)))
         rows.append(self._feature("leaks", "nothing written outside the outputs", lambda kind: kind.has_outputs))
         return rows
@@ -221,8 +225,8 @@ def _kind(record: Record) -> Kind:
             is_large = is_large or math.prod(dims) >= LARGE
             remainder = remainder or dims[-1] % ALIGNMENT > 0
     return Kind(
-        record.suite, record.legal, record.status in _RIGHT, record.bit_identical, bool(record.outputs),
-        tuple(dtypes), tuple(layouts), tuple(ranks), has_zero, is_large, remainder,
+        record.suite, record.legal, record.status in _RIGHT, record.bit_identical, record.worst_repeat,
+        bool(record.outputs), tuple(dtypes), tuple(layouts), tuple(ranks), has_zero, is_large, remainder,
     )  # fmt: skip
 
 

@@ -23,6 +23,9 @@ ZH: Final = {
     "{n} waived.": "{n} 个豁免。",
     "{n} mistrusted.": "{n} 个存疑（通过但不能证明正确）。",
     "Passed beyond the error bound: {n}.": "通过但超出误差界的用例：{n} 个。",
+    "Repeated cases: {same} identical, {within} varying within the error bound, {beyond} beyond it.": (
+        "多次运行的用例：{same} 个逐位一致，{within} 个变化在误差界内，{beyond} 个超出误差界。"
+    ),
     "Not returned, so unverified: {names}.": "未返回，因此未验证：{names}。",
     "Unexpected answers beyond the design: {n}.": "设计未要求的状态上有 {n} 个意外返回。",
     "{n} skipped.": "{n} 个跳过。",
@@ -64,6 +67,7 @@ ZH: Final = {
     "innermost size a multiple of 64": "最内维为 64 的倍数",
     "innermost size with a remainder": "最内维有余数",
     "bit-identical when repeated": "重复运行结果逐位一致",
+    "varying by rounding at most when repeated": "重复运行结果只有舍入差异",
     "nothing written outside the outputs": "没有写到输出之外",
     "Parameter checks": "参数检查",
     "rule": "检查规则",
@@ -80,7 +84,9 @@ ZH: Final = {
     "95 % interval": "95 % 置信区间",
     "remark": "备注",
     "Rows that are only in the CSV file: {n}.": "其余 {n} 行见 CSV。",
-    "Failures that are only in the report: {n}.": "其余 {n} 个见报告。",
+    "Cases that are only in the report: {n}.": "其余 {n} 个见报告。",
+    "beyond the error bound": "超出误差界",
+    "varying between repeats": "多次运行结果不一致",
     "Efficiencies are fractions of these peaks: {peaks}.": "效率相对于以下峰值：{peaks}。",
     "none": "无",
     "not measured": "未测",

@@ -61,3 +61,12 @@ def test_schema_names_the_status_words() -> None:
     schema = record_schema()
     assert sorted(schema["properties"]["status"]["enum"]) == sorted(STATUSES)
     assert {"case", "op", "suite", "file", "impl", "status"} == set(schema["required"])
+
+
+@pytest.mark.parametrize(("ratios", "expected"), [
+    ([], None), ([None], None), ([0.5, None, 0.25], 0.5), ([3, 0.5], 3.0), ([0.5, "inf"], float("inf")),
+    (["nonsense", True, 0.0], 0.0),
+])  # fmt: skip
+def test_the_bound_ratio_of_a_record_is_the_worst_of_its_outputs(ratios: list[object], expected: float | None) -> None:
+    outputs = {f"y{number}": {"bound_ratio": ratio} for number, ratio in enumerate(ratios)}
+    assert Record("a/b/c", "a", "b", "f", "x", "pass", outputs=outputs | {"none": {}}).bound_ratio == expected

@@ -129,3 +129,31 @@ def hostile_records() -> list[dict[str, Any]]:
         }
         made.append(each)
     return made
+
+
+def of_outputs(
+    case: str, status: str = "pass", beyond: bool | None = None, **outputs: dict[str, Any]
+) -> dict[str, Any]:
+    """A record with what judging and repeats say of its outputs besides the criteria."""
+    made = record(case, status, beyond_bound=beyond)
+    return made | {"outputs": {name: {"criteria": [criterion(1e-4, 3e-3)], **found} for name, found in outputs.items()}}
+
+
+BOUND_SENTENCE = "[0, 3]: 9.69e+03 x what any order of float additions explains"
+
+
+def doubtful_records() -> list[dict[str, Any]]:
+    """Passes within and beyond the error bound, with right atomics, with a race, and a failure that is beyond too."""
+    beyond = {"bound_ratio": 9690.0, "bound_sentence": BOUND_SENTENCE}
+    made = [
+        of_outputs("op/general/within", beyond=False, y={"bound_ratio": 0.5, "repeat": "identical"}),
+        of_outputs("op/general/beyond", beyond=True, y=beyond, z={"bound_ratio": 0.1}),
+        of_outputs("op/general/atomics", beyond=False, y={"bound_ratio": 0.25, "repeat": "varies_within_bound"}),
+        of_outputs(
+            "op/network/race", y={"repeat": "varies_beyond_bound", "bound_ratio": None}, z={"repeat": "identical"}
+        ),
+        of_outputs("op/network/wrong", "fail", beyond=True, y=beyond | {"bound_ratio": "inf"}),
+        record("other/general/plain"),
+    ]  # fmt: skip
+    made[3]["repeats"] = 3
+    return made

@@ -11,7 +11,7 @@ import pytest
 from mluops_cli.reports.markdown.changes import changes_markdown, changes_text
 from mluops_cli.results.compare import Comparison, compare_runs
 from mluops_cli.results.finished import read_run
-from tests.mluops_cli.reports.sample import criterion, hostile_records, record, write_run
+from tests.mluops_cli.reports.sample import criterion, hostile_records, of_outputs, record, write_run
 
 
 def compared(tmp_path: Path, old: list[dict[str, Any]], new: list[dict[str, Any]], **environment: Any) -> Comparison:
@@ -160,6 +160,43 @@ def test_a15_a_changed_case_is_told_from_a_changed_implementation(
     (change,) = failing.newly_failing
     assert change.case_changed is changed
     assert ("[case file changed] the reason of a fail" in changes_text(failing)) is bool(changed)
+
+
+@pytest.mark.parametrize(("before", "after", "list_of"), [
+    (False, True, "newly_beyond"), (True, False, "within_again"), (False, False, ""), (True, True, ""),
+    (None, True, ""), (True, None, ""), (None, False, ""), (False, None, ""), (None, None, ""),
+])  # fmt: skip
+def test_crossing_the_error_bound_is_told_where_both_runs_know(
+    tmp_path: Path, before: bool | None, after: bool | None, list_of: str
+) -> None:
+    def outputs(beyond: bool | None) -> dict[str, Any]:
+        return of_outputs("op/s/a", beyond=beyond, y={"bound_sentence": "[1]: 3 x"} if beyond else {})
+
+    found = compared(tmp_path, [outputs(before)], [outputs(after)])
+    told = {name: [each.case for each in getattr(found, name)] for name in ("newly_beyond", "within_again")}
+    assert told == {name: ["op/s/a"] if name == list_of else [] for name in told}
+    assert found.changed == []
+    text = changes_text(found)
+    line = "newly beyond the error bound (1)\n  op/s/a  within -> beyond  y: [1]: 3 x\n"
+    assert (line in text) is (list_of == "newly_beyond")
+    assert ("within the error bound again (1)\n  op/s/a  beyond -> within\n" in text) is (list_of == "within_again")
+
+
+def test_repeats_that_vary_otherwise_are_told_per_output(tmp_path: Path) -> None:
+    def repeats(**verdicts: str | None) -> list[dict[str, Any]]:
+        return [of_outputs("op/s/a", **{name: {"repeat": verdict} for name, verdict in verdicts.items()})]
+
+    was = repeats(same="identical", worse="identical", better="varies_beyond_bound", unknown=None, lost="identical")
+    now = repeats(
+        same="identical", worse="varies_within_bound", better="identical", unknown="varies_beyond_bound", lost=None
+    )
+    found = compared(tmp_path, was, now)
+    assert [(each.before, each.after, each.reason) for each in found.repeats] == [
+        ("identical", "varies_within_bound", "output worse"),
+        ("varies_beyond_bound", "identical", "output better"),
+    ]
+    assert "changed repeats (2)\n  op/s/a  identical -> varies_within_bound  output worse\n" in changes_text(found)
+    assert "## Changed repeats (2)" in changes_markdown(found)
 
 
 def test_it_is_told_as_table_markdown_and_json(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const [CASE, OP, SUITE, STATUS, REASON, WORST, MARGIN, LATENCY, SECONDS, SECTION] = Array(10).keys();
+  const [CASE, OP, SUITE, STATUS, REASON, WORST, MARGIN, LATENCY, SECONDS, SECTION, DOUBTS] = Array(11).keys();
   const PAGE = 50;
   const data = JSON.parse(document.getElementById("data").textContent);
   const rows = data.rows;
@@ -10,9 +10,14 @@
   const chosen = { words: [], statuses: new Set(), op: "", suite: "", sort: STATUS, down: false, page: 0 };
   let found = [];
 
+  // The status, and the doubts beside it.
+  function marksOf(row) {
+    return [data.status[row[STATUS]], ...row[DOUBTS].map((at) => data.doubt[at])];
+  }
+
   function matches(index) {
     const row = rows[index];
-    if (chosen.statuses.size && !chosen.statuses.has(data.status[row[STATUS]])) return false;
+    if (chosen.statuses.size && !marksOf(row).some((word) => chosen.statuses.has(word))) return false;
     if (chosen.op && data.op[row[OP]] !== chosen.op) return false;
     if (chosen.suite && data.suite[row[SUITE]] !== chosen.suite) return false;
     return chosen.words.every((word) => haystack[index].includes(word));
@@ -49,11 +54,14 @@
   function show() {
     const first = chosen.page * PAGE;
     const lines = found.slice(first, first + PAGE).map((index) => {
-      const row = rows[index], line = document.createElement("tr"), status = data.status[row[STATUS]];
-      const mark = document.createElement("span");
-      mark.className = `status ${status}`;
-      mark.textContent = status;
-      cell(line, "").append(mark);
+      const row = rows[index], line = document.createElement("tr");
+      const marks = marksOf(row).map((word) => {
+        const mark = document.createElement("span");
+        mark.className = `status ${word}`;
+        mark.textContent = word;
+        return mark;
+      });
+      cell(line, "").append(...marks.flatMap((mark) => [mark, " "]));
       if (row[SECTION]) {
         const link = document.createElement("a");
         link.href = `#case-${row[SECTION]}`;
@@ -86,8 +94,9 @@
 
   function press(chip, on) {
     chip.setAttribute("aria-pressed", String(on));
-    if (on) chosen.statuses.add(chip.dataset.status);
-    else chosen.statuses.delete(chip.dataset.status);
+    const word = chip.dataset.status ?? chip.dataset.doubt;
+    if (on) chosen.statuses.add(word);
+    else chosen.statuses.delete(word);
   }
 
   const chips = [...document.querySelectorAll(".chip")];

@@ -11,7 +11,7 @@ import pytest
 from mluops_cli.reports.html.page import html_text
 from mluops_cli.results.finished import read_run
 from tests.mluops_cli.reports.html.browser import BINARY, DRIVER, Browser, browser
-from tests.mluops_cli.reports.sample import hostile_records, mixed_records, record, write_run
+from tests.mluops_cli.reports.sample import doubtful_records, hostile_records, mixed_records, record, write_run
 
 pytestmark = pytest.mark.skipif(
     not (BINARY and DRIVER), reason="needs chromium and chromedriver (make browser installs them on Debian)"
@@ -68,6 +68,28 @@ def test_filters_by_click(mixed: Browser) -> None:
     mixed.click("#reset")
     assert shown(mixed) == "307 of 307 cases"
     clean(mixed)
+
+
+def test_doubts_have_a_chip_a_mark_and_a_colour_of_their_own(chromium: Browser, tmp_path: Path) -> None:
+    page = opened(chromium, tmp_path, doubtful_records())
+    marks = dict(zip(page.texts("#rows td:nth-child(2)"), page.texts("#rows td:nth-child(1)"), strict=True))
+    assert marks["op/general/beyond"].split() == ["pass", "beyond"]
+    assert marks["op/network/race"].split() == ["pass", "varies"]
+    assert marks["op/general/within"] == "pass"
+    page.click(".chip.beyond")
+    assert page.texts("#rows td:nth-child(2)") == ["op/general/beyond"]
+    page.click(".chip.fail")
+    assert shown(page) == "2 of 6 cases"
+    page.click("#reset")
+    colour = "return getComputedStyle(document.querySelector('.chip.%s')).color"
+    assert len({page.script(colour % word) for word in ("pass", "fail", "beyond")}) == 3
+    metrics = {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    page.devtools("Emulation.setDeviceMetricsOverride", **metrics)
+    try:
+        assert page.script("return document.documentElement.scrollWidth") <= 1280
+    finally:
+        page.devtools("Emulation.clearDeviceMetricsOverride")
+    clean(page)
 
 
 def test_search_and_jumps_by_keys(mixed: Browser) -> None:

@@ -1,0 +1,66 @@
+"""What no status says: a case that does not fail is beyond its error bound, or repeats differ by more than rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from mluops_cli.core.record import REPEAT_VERDICTS, VARIES_BEYOND, VARIES_WITHIN, Record
+from mluops_cli.core.statuses import FAILING
+from mluops_cli.results.finished import FinishedRun
+
+BEYOND: Final = "beyond"
+VARIES: Final = "varies"
+TITLES: Final[Mapping[str, str]] = {BEYOND: "beyond the error bound", VARIES: "varying between repeats"}
+_REPEATS: Final = {VARIES_WITHIN: "within the error bound", VARIES_BEYOND: "beyond the error bound"}
+
+
+class Caution(NamedTuple):
+    """One doubt about a case: its kind, a key of TITLES, and where the outputs show it."""
+
+    word: str
+    text: str
+
+    @property
+    def title(self) -> str:
+        """The kind in words."""
+        return TITLES[self.word]
+
+
+def cautions(record: Record) -> list[Caution]:
+    """The doubts about a case, besides its status."""
+    found = []
+    if record.counted.beyond:
+        found.append(Caution(BEYOND, beyond_text(record)))
+    if record.unstable:
+        found.append(Caution(VARIES, f"{', '.join(record.unstable)}: repeats differ by more than rounding explains"))
+    return found
+
+
+def doubtful(run: FinishedRun) -> Iterator[tuple[Record, list[Caution]]]:
+    """The cases with doubts that don't fail; those that do have a reason to be looked at already."""
+    for record in run.records:
+        if record.status not in FAILING and (found := cautions(record)):
+            yield record, found
+
+
+def beyond_text(record: Record) -> str:
+    """Where each output is furthest beyond its error bound; empty for a case within it."""
+    if not record.beyond_bound:
+        return ""
+    return "; ".join(record.beyond_sentences) or "an output is further from the baseline than rounding explains"
+
+
+def repeats_text(record: Record) -> str:
+    """How each output of repeated calls varies; empty with one call."""
+    return ", ".join(f"{name}: {verdict}" for name, verdict in record.repeat_verdicts.items())
+
+
+def repeats_summary(found: Mapping[str, int]) -> str:
+    """How many cases have identical outputs in all calls, and how many vary; empty where none was repeated."""
+    parts = [
+        f"{found[verdict]} varying {_REPEATS[verdict]}" if verdict in _REPEATS else f"{found[verdict]} {verdict}"
+        for verdict in REPEAT_VERDICTS
+        if found.get(verdict)
+    ]
+    return ", ".join(parts)
