@@ -61,8 +61,8 @@ class Comparison:
     """The changes from one run to another, each list sorted by case.
 
     case_changed: cases whose file changed, whatever their status. Their errors and latencies aren't compared.
-    newly_beyond, within_again: cases that went beyond their error bound, or back. repeats: how outputs of repeated
-    calls vary, where that changed. Where a run doesn't know (no bound, one call) there is no change.
+    newly_beyond, within_again: cases that went beyond their error bound and don't fail, or back. repeats: how outputs
+    of repeated calls vary, where that changed. Where a run doesn't know (no bound, one call) there is no change.
     """
 
     newly_failing: list[Change] = field(default_factory=list)
@@ -151,11 +151,12 @@ def _place(found: Comparison, change: Change) -> None:
 
 
 def _place_bound(found: Comparison, before: Record, after: Record, case_changed: bool | None) -> None:
-    """Add a case that crossed its error bound to the list that it belongs to."""
-    if (before.beyond_bound, after.beyond_bound) == (False, True):
+    """Add a case that crossed its error bound to the list that it belongs to; its failure says more than that."""
+    crossed = before.beyond_bound, after.beyond_bound
+    if crossed == (False, True) and after.status not in FAILING:
         reason = "; ".join(after.beyond_sentences)
         found.newly_beyond.append(Change(after.case, "within", "beyond", reason, case_changed))
-    elif (before.beyond_bound, after.beyond_bound) == (True, False):
+    elif crossed == (True, False) and before.status not in FAILING:
         found.within_again.append(Change(after.case, "beyond", "within", "", case_changed))
 
 

@@ -182,9 +182,16 @@ def test_crossing_the_error_bound_is_told_where_both_runs_know(
     assert ("within the error bound again (1)\n  op/s/a  beyond -> within\n" in text) is (list_of == "within_again")
 
 
+def test_a_failure_says_more_than_the_error_bound(tmp_path: Path) -> None:
+    within, wrong = of_outputs("op/s/a", beyond=False), of_outputs("op/s/a", "fail", beyond=True)
+    failed, fixed = compared(tmp_path / "a", [within], [wrong]), compared(tmp_path / "b", [wrong], [within])
+    assert (len(failed.newly_failing), failed.newly_beyond) == (1, [])
+    assert (len(fixed.fixed), fixed.within_again) == (1, [])
+
+
 def test_repeats_that_vary_otherwise_are_told_per_output(tmp_path: Path) -> None:
     def repeats(**verdicts: str | None) -> list[dict[str, Any]]:
-        return [of_outputs("op/s/a", **{name: {"repeat": verdict} for name, verdict in verdicts.items()})]
+        return [record("op/s/a", outputs={name: {"repeat": verdict} for name, verdict in verdicts.items()})]
 
     was = repeats(same="identical", worse="identical", better="varies_beyond_bound", unknown=None, lost="identical")
     now = repeats(
