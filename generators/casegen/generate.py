@@ -46,7 +46,7 @@ def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None) 
     if baseline:
         if options.bounds:
             shapes = {plan.name: plan.dims for plan in (*case.inputs, *case.outputs)}
-            bounds = operator.bounds(inputs, shapes, case.params, outputs)
+            bounds = operator.bounds(inputs, shapes, case.params, outputs, case.accumulate)
         set_theory(node, operator, case.params, inputs, outputs)
         outputs = {plan.name: padded(defined[plan.name], plan.dims) for plan in case.outputs}
     content = CaseContent(

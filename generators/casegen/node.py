@@ -56,6 +56,7 @@ def build_node(
         place=short_place(case.place),
         faults=map(str, case.faults),
         tags=case.tags,
+        accumulate=case.accumulate,
     )
     set_meta_criteria(meta, {plan.name: case.criteria[plan.name] for plan in case.outputs})
     with _fitting(case):
@@ -134,8 +135,9 @@ def digest(case: Case) -> str:
         (plan.name, plan.dtype, plan.layout, plan.dims, plan.strides, recipe(plan))
         for plan in (*case.inputs, *case.outputs)
     ]
-    text = json.dumps([case.id, sorted(case.params.items()), plans, case.expect, [*map(str, case.faults)], case.seed])
-    return xxhash.xxh3_64_hexdigest(text.encode())
+    told = [case.id, sorted(case.params.items()), plans, case.expect, [*map(str, case.faults)], case.seed]
+    told += [case.accumulate] if case.accumulate else []  # so that digests of before stay as they are
+    return xxhash.xxh3_64_hexdigest(json.dumps(told).encode())
 
 
 def short_place(place: str) -> str:

@@ -16,6 +16,7 @@ from generators.contracts.model import LARGE, Contract, Shape
 from generators.contracts.operator import Array, Arrays, Operator
 from generators.contracts.outputs import fitted
 from generators.data.random_data import draw_random_data
+from generators.error_bounds.precision import PRECISIONS
 from schemas.casefiles.enum_numbering import OLD
 from schemas.casefiles.error_bounds import stored_bound
 from schemas.casefiles.reading import CaseFile
@@ -315,6 +316,8 @@ def _criteria(
 
 def _check(bound: Bound, place: SourceLocation) -> None:
     """What must hold before a case is generated or run."""
+    if bound.accumulate not in PRECISIONS:
+        raise InputError(f"accumulate is {bound.accumulate!r:.60}, expected one of {', '.join(PRECISIONS)}", place)
     for name, record in bound.inputs.items():
         stored = record.source is not None or name in bound.omitted or record.absent
         if not stored and record.elements:

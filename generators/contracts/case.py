@@ -42,7 +42,8 @@ class Case:
 
     expect lists the accepted statuses; beyond_design: no design and no vendor demands them. breaks is the number of
     rules that an invalid case breaks. faults are what the call of an invalid case omits. criteria holds an entry per
-    output. place is the spec's file:line.
+    output. place is the spec's file:line. accumulate is the dtype that a kernel may accumulate in, None for the
+    contract's.
     """
 
     op: str
@@ -59,6 +60,7 @@ class Case:
     tags: tuple[str, ...] = ()
     seed: int = 1
     place: str = ""
+    accumulate: str | None = None
 
     def shapes(self, contract: Contract) -> dict[str, Shape]:
         """The shapes of all tensors, UNKNOWN where a capacity stands for a size that depends on the data."""

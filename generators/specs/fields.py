@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from generators.error_bounds.precision import PRECISIONS
 from schemas.criteria import NAMES
 from schemas.dtypes import DTYPE_NAMES, LAYOUTS
 from schemas.path_names import LONGEST_NAME
@@ -39,11 +40,13 @@ if TYPE_CHECKING:
     DTypeName: TypeAlias = str
     Layout: TypeAlias = str
     CriterionName: TypeAlias = str
+    Accumulate: TypeAlias = str
     Status: TypeAlias = str | int
 else:  # Literals of the tables that state these words
     DTypeName = Annotated[Literal[DTYPE_NAMES], Field(json_schema_extra={"noun": "dtype"})]
     Layout = Annotated[Literal[LAYOUTS], Field(json_schema_extra={"noun": "layout"})]
     CriterionName = Annotated[Literal[CRITERIA], Field(json_schema_extra={"noun": "criterion"})]
+    Accumulate = Annotated[Literal[tuple(PRECISIONS)], Field(json_schema_extra={"noun": "accumulation dtype"})]
     _StatusName = Annotated[Literal[tuple(STATUS_NUMBERS)], Field(json_schema_extra={"noun": "status"})]
     Status = _StatusName | Annotated[Literal[_STATUSES], _word("its number")]
 

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from generators.data.distributions import KINDS
 from generators.specs.fields import (
+    Accumulate,
     Axis,
     Bound,
     Bounds,
@@ -102,6 +103,9 @@ class Fields(Model):
     outputs: dict[str, Output] = Field(default={}, description="shape, dtype and so on of the outputs, by name")
     criteria: dict[str, dict[CriterionName, Threshold]] = Field(
         default={}, description="per output, instead of the contract's"
+    )
+    accumulate: Accumulate = _absent(
+        "dtype that a kernel may accumulate in, for the error bounds; default: the contract's"
     )
     matrix: dict[str, Axis] = Field(default={}, description="grid: dotted path -> values, the last varies fastest")
     zip: list[dict[str, Axis]] = Field(
