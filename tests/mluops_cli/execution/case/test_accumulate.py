@@ -109,6 +109,7 @@ def test_a_file_with_a_wrong_value_is_wrong(tmp_path: Path, cases: Path, run: An
     path = cases / "voxel_pooling_forward" / "general" / "plain.pb"
     with read_case(path) as file:
         meta = proto.get_meta(file.node)
+        assert meta is not None
         meta.accumulate = "int32"
         proto.set_meta(file.node, meta)
         arrays = [record.array().copy() for record in (*file.inputs, *file.outputs)]
