@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from generators.error_bounds.precision import Array, Rounding, stored
+from generators.error_bounds.precision import Array, Rounding, set_unknown, stored
 
-_BLOCK = 1 << 16  # elements worked on at a time
+_BLOCK = 1 << 17  # elements worked on at a time
+_TERMS = 1 << 20  # of sums over rows
+# Raises a bound by more than the roundings of its own computation in float32 lower it: fewer than 16, of 2^-24 each.
+# This part of the term in t is more than subnormal products lose.
+_CAUTION = np.float32(1 + 2.0**-20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,10 @@ class Axis:
         """Where the floor may fall on either side."""
         flips: Array = self.other != self.low
         return flips & np.isfinite(self.low)
+
+    def part(self, block: slice) -> Axis:
+        """The coordinates of some grid points."""
+        return Axis(self.low[block], self.other[block], self.fraction[block], self.error[block])
 
 
 def axis_of(grid: Array, size: int, unit: float) -> Axis:
@@ -49,63 +58,74 @@ def axis_of(grid: Array, size: int, unit: float) -> Axis:
 def sample_bound(images: Array, of_image: Array, y: Axis, x: Axis, baseline: Array, rounding: Rounding) -> Array:
     """The bound of every sample: float32 of the baseline's shape [samples, C].
 
-    images is [B, H, W, C], of_image the image of every sample. Per admissible cell with corners v (0 outside) and
-    weights w: A = sum |v|, V = sum w |v|, and the largest slopes Ly and Lx; the maximum over the cells counts.
-    B = dy Ly + dx Lx + 4u A + 6u V + the output's rounding + 8t; 0 where no admissible cell reaches the image.
+    images is [B, H, W, C] in float32, of_image the image of every sample. Per admissible cell with corners v (0
+    outside) and weights w: A = sum |v|, V = sum w |v|, and the largest slopes Ly and Lx; the maximum over the cells
+    counts. B = dy Ly + dx Lx + 4u A + 6u V + the output's rounding + 8t; 0 where no admissible cell reaches the image.
     """
-    B, H, W, C = images.shape
-    pixels = images.reshape(B * H * W, C)
+    C = images.shape[3]
     result = np.empty(baseline.shape, np.float32)
     step = max(1, _BLOCK // max(1, C))
     for start in range(0, len(baseline), step):
         block = slice(start, start + step)
-        cells = _cells(y, x, block)
-        count = len(baseline[block])
-        best = np.zeros((4, count, C))  # A, V, Ly, Lx
-        reached = np.zeros(count, bool)
-        for rows, low_y, low_x, wy, wx in cells:
-            inside, values = _corners(pixels, of_image[block][rows], low_y, low_x, H, W)
-            reached[rows] |= inside.any(0)
-            found = _cell_terms(values, wy, wx)
-            if len(rows) == count:
-                np.maximum(best, found, out=best)
-            else:
-                best[:, rows] = np.maximum(best[:, rows], found)
+        of_y, of_x = y.part(block), x.part(block)
+        rest = result[block]
+        best, reached = _largest_terms(images, of_image[block], of_y, of_x)
         A, V, Ly, Lx = best
         with np.errstate(invalid="ignore", over="ignore"):
-            rest = A
-            terms = A.copy()
-            rest = 4 * rounding.unit * A
-            rest += 6 * rounding.unit * V
-            rest += y.error[block, None] * Ly
-            rest += x.error[block, None] * Lx
-            rest += 8 * rounding.smallest
+            np.multiply(A, np.float32(4 * rounding.unit), out=rest)
+            V *= np.float32(6 * rounding.unit)
+            Ly *= of_y.error[:, None].astype(np.float32)
+            Lx *= of_x.error[:, None].astype(np.float32)
+            for term in (V, Ly, Lx):
+                rest += term
+            rest += np.float32(8 * rounding.smallest)
             rest += rounding.of_output(baseline[block], rest)
+            rest *= _CAUTION
         rest[~reached] = 0
-        result[block] = stored(rest, terms, baseline[block], rounding.output)
+        set_unknown(rest, A, baseline[block], rounding.output)
     return result
 
 
-def _cells(y: Axis, x: Axis, block: slice) -> Iterator[tuple[Array, Array, Array, Array, Array]]:
-    """The admissible cells of a block's samples: which samples, the cell's floors, the weights of its low side."""
-    flips_y, flips_x = y.flips[block], x.flips[block]
-    known = np.isfinite(y.low[block]) & np.isfinite(x.low[block])
+def _largest_terms(images: Array, of_image: Array, y: Axis, x: Axis) -> tuple[Array, Array]:
+    """A, V, Ly and Lx of every sample, [4, samples, C] in float32, and which samples an admissible cell reaches."""
+    B, H, W, C = images.shape
+    pixels = images.reshape(B * H * W, C)
+    count = len(of_image)
+    best, reached = None, np.zeros(count, bool)
+    for rows, low_y, low_x, wy, wx in _cells(y, x):
+        inside, values = _corners(pixels, of_image[rows], low_y, low_x, H, W)
+        reached[rows] |= inside.any(0)
+        found = _cell_terms(values, wy, wx)
+        if best is None and len(rows) == count:
+            best = found
+            continue
+        if best is None:
+            best = np.zeros((4, count, C), np.float32)
+        for most, more in zip(best, found, strict=True):
+            most[rows] = np.maximum(most[rows], more)
+    return np.zeros((4, count, C), np.float32) if best is None else best, reached
+
+
+def _cells(y: Axis, x: Axis) -> Iterator[tuple[Array, Array, Array, Array, Array]]:
+    """The admissible cells of samples: which samples, the cell's floors, the weights of its low side."""
+    flips_y, flips_x = y.flips, x.flips
+    known = np.isfinite(y.low) & np.isfinite(x.low)
     for of_y in (False, True):
         for of_x in (False, True):
             chosen = known & (flips_y if of_y else True) & (flips_x if of_x else True)
             rows = np.flatnonzero(chosen)
             if len(rows):
-                low_y, wy = _side(y, block, rows, other=of_y)
-                low_x, wx = _side(x, block, rows, other=of_x)
+                low_y, wy = _side(y, rows, other=of_y)
+                low_x, wx = _side(x, rows, other=of_x)
                 yield rows, low_y, low_x, wy, wx
 
 
-def _side(axis: Axis, block: slice, rows: Array, *, other: bool) -> tuple[Array, Array]:
+def _side(axis: Axis, rows: Array, *, other: bool) -> tuple[Array, Array]:
     """The floor of a cell and the weight of its low side, on one side of the nearest integer."""
-    low, fraction = axis.low[block][rows], axis.fraction[block][rows]
+    low, fraction = axis.low[rows], axis.fraction[rows]
     if not other:
         return low, 1 - fraction
-    across = axis.other[block][rows]
+    across = axis.other[rows]
     return across, np.clip(1 - (fraction + (low - across)), 0, 1)
 
 
@@ -121,23 +141,20 @@ def _corners(pixels: Array, image: Array, low_y: Array, low_x: Array, H: int, W:
 
 
 def _cell_terms(values: Array, wy: Array, wx: Array) -> Array:
-    """A, V, Ly and Lx of a cell, [4, samples, C]; float32 inside, rounded up by a part in a million."""
-    v0, v1, v2, v3 = values
-    found = np.empty((4, *v0.shape), np.float32)
-    A, V, Ly, Lx = found
+    """A, V, Ly and Lx of a cell, [4, samples, C] in float32; values is overwritten."""
+    found = np.empty(values.shape, np.float32)
+    A, V, Ly, Lx = list[Array](found)
+    corners = values.reshape(2, 2, *values.shape[1:])
+    spare = found[:2]
     with np.errstate(invalid="ignore", over="ignore"):
-        np.maximum(np.abs(v2 - v0), np.abs(v3 - v1), out=Ly)
-        np.maximum(np.abs(v1 - v0), np.abs(v3 - v2), out=Lx)
-        sizes = np.abs(values)
-        np.add(sizes[0], sizes[1], out=A)
-        A += sizes[2]
-        A += sizes[3]
+        for slope, low, high in ((Ly, corners[0], corners[1]), (Lx, corners[:, 0], corners[:, 1])):
+            np.abs(np.subtract(high, low, out=spare), out=spare)
+            np.maximum(spare[0], spare[1], out=slope)
+        np.abs(values, out=values)
+        np.add.reduce(values, axis=0, out=A)
         weights = np.stack([wx * wy, (1 - wx) * wy, wx * (1 - wy), (1 - wx) * (1 - wy)]).astype(np.float32)
-        sizes *= weights[:, :, None]
-        np.add(sizes[0], sizes[1], out=V)
-        V += sizes[2]
-        V += sizes[3]
-        found *= np.float32(1 + 2.0**-20)
+        values *= weights[:, :, None]
+        np.add.reduce(values, axis=0, out=V)
     return found
 
 
@@ -156,48 +173,65 @@ def gradient_bound(
     which counts at the corners of every admissible cell. B = D + gamma(n + 2) S + the output's rounding + (n + 4)t;
     0 where no admissible term reaches.
     """
-    _, H, W = shape
-    everything = slice(None)
-    targets, samples, weights, shares = [], [], [], []
-    error = y.error + x.error + 4 * rounding.unit
-    for number, (rows, low_y, low_x, wy, wx) in enumerate(_cells(y, x, everything)):
-        for corner in range(4):
-            ty, tx = low_y + corner // 2, low_x + corner % 2
-            inside = (ty >= 0) & (ty < H) & (tx >= 0) & (tx < W)
-            kept = rows[inside]
-            target = (of_image[kept] * H + ty[inside].astype(np.int64)) * W + tx[inside].astype(np.int64)
-            side_y, side_x = (wy, 1 - wy)[corner // 2], (wx, 1 - wx)[corner % 2]
-            targets.append(target)
-            samples.append(kept)
-            weights.append((side_y * side_x)[inside] if number == 0 else np.zeros(len(kept)))  # D covers a flip
-            shares.append(error[kept])
-    if not targets or not sum(map(len, targets)):
-        return np.zeros(baseline.shape, np.float32)
-    target, sample = np.concatenate(targets), np.concatenate(samples)
-    weight, share = np.concatenate(weights), np.concatenate(shares)
-    # A corner that two admissible cells of a sample share is one term.
-    order = np.lexsort((-weight, sample, target))
-    target, sample, weight, share = target[order], sample[order], weight[order], share[order]
-    once = np.ones(len(target), bool)
-    once[1:] = (target[1:] != target[:-1]) | (sample[1:] != sample[:-1])
-    target, sample, weight, share = target[once], sample[once], weight[once], share[once]
-    pixels, starts, counts = np.unique(target, return_index=True, return_counts=True)
-    gamma = rounding.gamma(counts + 2)
-    factor = share + np.repeat(gamma, counts) * weight
+    target, sample, weight = _scattered(of_image, y, x, shape)
     result = np.zeros(baseline.shape, np.float32)
+    if not len(target):
+        return result
+    starts = np.flatnonzero(np.diff(target, prepend=-1))
+    pixels, counts = target[starts], np.diff(starts, append=len(target))
+    gamma = rounding.gamma(counts + 2)
+    factor = (y.error + x.error + 4 * rounding.unit)[sample]
+    factor += np.repeat(gamma, counts) * weight
     C = gradients.shape[1]
-    step = max(1, (1 << 20) // max(1, len(sample)))  # channels at a time
+    # No sum of absolute values is larger than roof; the sums themselves are needed near an overflow only.
+    roof = float(counts.max()) * float(np.max(np.abs(gradients), initial=0))
+    far_from_overflow = roof < rounding.output.largest * 2.0**-20
+    step = max(1, _TERMS // len(sample))  # channels at a time
     for start in range(0, C, step):
         block = slice(start, start + step)
         with np.errstate(invalid="ignore", over="ignore"):
-            sizes = np.abs(gradients[sample, block])
-            terms = np.add.reduceat(weight[:, None] * sizes, starts, axis=0)
-            rest = np.add.reduceat(factor[:, None] * sizes, starts, axis=0)
+            # A row per channel: a sum over a row is many times faster than one over a column.
+            sizes = np.abs(gradients[:, block].T, dtype=np.float64, order="C").take(sample, axis=1)
+            terms: Any = roof if far_from_overflow else np.add.reduceat(weight * sizes, starts, axis=1).T
+            sizes *= factor
+            rest = np.ascontiguousarray(np.add.reduceat(sizes, starts, axis=1).T)
             rest += ((counts + 4) * rounding.smallest)[:, None]
             own = baseline[pixels, block]
             rest += rounding.of_output(own, rest)
         result[pixels, block] = stored(rest, terms, own, rounding.output)
     return result
+
+
+def _scattered(of_image: Array, y: Axis, x: Axis, shape: tuple[int, int, int]) -> tuple[Array, Array, Array]:
+    """The terms of a gradient, sorted by target: the flat pixel number, the sample, the weight.
+
+    The corners of all admissible cells of a sample; one that two cells share is one term.
+    """
+    _, H, W = shape
+    targets, samples, weights = [], [], []
+    for inside_y, ty, wy in _touched(y, H):
+        for inside_x, tx, wx in _touched(x, W):
+            kept = np.flatnonzero(inside_y & inside_x)
+            targets.append((of_image[kept] * H + ty[kept].astype(np.int64)) * W + tx[kept].astype(np.int64))
+            samples.append(kept)
+            weights.append(wy[kept] * wx[kept])
+    target = np.concatenate(targets)
+    order = np.argsort(target, kind="stable")
+    return target[order], np.concatenate(samples)[order], np.concatenate(weights)[order]
+
+
+def _touched(axis: Axis, size: int) -> Iterator[tuple[Array, Array, Array]]:
+    """The pixels along an axis that samples may add to: where there is one inside, its number, its weight.
+
+    The third is the far side of the other admissible cell; its weight is 0, since D covers a flip.
+    """
+    near, far = 1 - axis.fraction, np.where(axis.other < axis.low, axis.other, axis.other + 1)
+    for there, pixel, weight in (
+        (True, axis.low, near),
+        (True, axis.low + 1, 1 - near),
+        (axis.flips, far, np.zeros_like(near)),
+    ):
+        yield there & (pixel >= 0) & (pixel < size), pixel, weight
 
 
 def certain_axis(grid: Array, size: int, unit: float) -> Axis:
@@ -220,7 +254,7 @@ def undecided_samples(images: Array, of_image: Array, y: Axis, x: Axis) -> Array
     result = np.zeros((len(of_image), C), bool)
     flips = y.flips | x.flips
     if odd.any() and flips.any():
-        for rows, low_y, low_x, _, _ in _cells(y, x, slice(None)):
+        for rows, low_y, low_x, _, _ in _cells(y, x):
             open_rows = flips[rows]
             rows, low_y, low_x = rows[open_rows], low_y[open_rows], low_x[open_rows]
             _, values = _corners(odd, of_image[rows], low_y, low_x, H, W)
@@ -238,7 +272,7 @@ def undecided_gradients(gradients: Array, of_image: Array, y: Axis, x: Axis, sha
     result = np.zeros((B * H * W, gradients.shape[1]), bool)
     chosen = (y.flips | x.flips) & odd.any(1)
     if chosen.any():
-        for rows, low_y, low_x, _, _ in _cells(y, x, slice(None)):
+        for rows, low_y, low_x, _, _ in _cells(y, x):
             for corner in range(4):
                 ty, tx = low_y + corner // 2, low_x + corner % 2
                 inside = chosen[rows] & (ty >= 0) & (ty < H) & (tx >= 0) & (tx < W)

@@ -66,15 +66,24 @@ def rounding(accumulation: str, output: str) -> Rounding:
     return Rounding(PRECISIONS[accumulation], PRECISIONS[output])
 
 
-def stored(bound: Array, terms: Array, baseline: Array, output: Precision) -> Array:
-    """The bound as float32, rounded up; NaN, which is no answer, where none can be given.
+def stored(bound: Array, terms: Any, baseline: Array, output: Precision) -> Array:
+    """The bound as float32, rounded up; NaN, which is no answer, where none can be given (set_unknown)."""
+    with np.errstate(over="ignore"):
+        narrow = bound.astype(np.float32)
+    up = narrow.view(np.int32)  # the next float32 has the next bits
+    up += narrow < bound
+    set_unknown(narrow, terms, baseline, output)
+    return narrow
+
+
+def set_unknown(bound: Array, terms: Any, baseline: Array, output: Precision) -> None:
+    """Put NaN, which is no answer, into a float32 bound where none can be given.
 
     terms is the sum of the absolute values that the element is made of: where terms + bound overflow the output's dtype
     a partial sum may. baseline, where it is not finite, has no bound either.
     """
     with np.errstate(invalid="ignore", over="ignore"):
-        known = np.isfinite(baseline) & (terms + bound <= output.largest)
-        narrow = bound.astype(np.float32)
-        up = np.where(narrow < bound, np.nextafter(narrow, np.float32(np.inf)), narrow)
-    result: Array = np.where(known, up, np.float32(np.nan))
-    return result
+        known = np.isfinite(baseline)
+        known &= terms + bound <= output.largest
+    if not known.all():
+        bound[~known] = np.nan

@@ -27,6 +27,11 @@ def _same(rows: Array) -> Array:
     return rows
 
 
+def _sizes(rows: Array) -> Array:
+    sizes: Array = np.abs(rows, out=rows)
+    return sizes
+
+
 class VoxelPoolingForward(Operator):
     """output_features[b, y, x] sums input_features of the points inside; pos_memo has (b, y, x) of each, else -1."""
 
@@ -110,11 +115,13 @@ class VoxelPoolingForward(Operator):
         points, cells, starts = _by_cell(*_inside(inputs["geom_xyz"], env), env)
         counts = np.diff(starts, append=len(points))
         features = inputs["input_features"].reshape(-1, flat.shape[1])
-        sizes = _segment_sums(features, points, starts, np.float64, np.abs)
+        sizes = _segment_sums(features, points, starts, np.float64, _sizes)
+        model = rounding(accumulate or self.contract.accumulate, "float")
         bound = np.zeros(flat.shape, np.float32)
-        bound[cells] = sum_bound(
-            sizes, counts[:, None], flat[cells], rounding(accumulate or self.contract.accumulate, "float")
-        )
+        step = max(1, _BLOCK // max(1, flat.shape[1]))
+        for start in range(0, len(cells), step):
+            part = slice(start, start + step)
+            bound[cells[part]] = sum_bound(sizes[part], counts[part, None], flat[cells[part]], model)
         return {"output_features": bound.reshape(output.shape)}
 
     def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
@@ -163,7 +170,10 @@ def _by_cell(points: Array, place: tuple[Array, Array, Array], env: Env) -> tupl
 def _segment_sums(
     features: Array, points: Array, starts: Array, dtype: type[np.floating[Any]], term: Callable[[Array], Array] = _same
 ) -> Array:
-    """Per segment points[starts[i]:starts[i + 1]] the sum of its rows of features (of term(rows)), in dtype."""
+    """Per segment points[starts[i]:starts[i + 1]] the sum of its rows of features (of term(rows)), in dtype.
+
+    term may overwrite the rows, which are a copy.
+    """
     sums = np.zeros((len(starts), features.shape[1]), dtype)
     step = max(1, _BLOCK // max(1, features.shape[1]))
     for begin in range(0, len(points), step):
