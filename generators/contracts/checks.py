@@ -70,11 +70,17 @@ def violations(
     given = [descriptor for name in contract.tensors if (descriptor := descriptors[name]) is not None]
     if env is None:
         env = contract.bind({name: each.dims for name, each in zip(contract.tensors, given, strict=True)}, params)
-    return _checks(contract).broken(given, env)
+    whole = None not in env.values()  # None: a parameter is missing
+    return [] if whole and sound(contract, given, env) else violations_one_by_one(contract, given, env)
+
+
+def violations_one_by_one(contract: Contract, tensors: Iterable[Tensor], env: Env) -> list[Violation]:
+    """The broken rules, by an evaluation of each condition: sound is many times faster, but says only whether."""
+    return _checks(contract).broken(tensors, env)
 
 
 def sound(contract: Contract, tensors: Iterable[Tensor], env: Env) -> bool:
-    """Whether violations would find nothing, quickly; False: call violations. tensors are in the contract's order."""
+    """Whether no rule is broken, quickly; where False, violations tells. tensors are in the contract's order."""
     return _checks(contract).sound(tensors, env)
 
 
