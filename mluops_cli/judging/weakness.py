@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -48,7 +48,7 @@ def _constant(array: Array) -> bool:
         rows = block.view(np.uint8).reshape(len(block), -1)
         if start == 0:
             first = rows[0].copy()
-        if not np.array_equal(rows, np.broadcast_to(first, rows.shape)):
+        if not (rows == first).all():
             return False
     return True
 
@@ -91,32 +91,38 @@ class _Sums:
 
     def add(self, base: Array) -> None:
         """Add one block of |b|."""
-        if not np.isfinite(np.max(base)):
+        largest = base.max()
+        if not np.isfinite(largest):
             self.nan = self.nan or bool(np.isnan(base).any())
             self.infinite = self.infinite or bool(np.isinf(base).any())
             base = base[np.isfinite(base)]
-        if not base.size or not base.any():
+            largest = base.max(initial=0.0)
+        if not largest:
             return
         self.total += np.add.reduce(base)
         self.total2 += squares(base)
-        self.largest = max(self.largest, np.max(base))
+        self.largest = max(self.largest, largest)
         above = base > self.floor
-        ratio = np.max(np.where(above, base / (base + EPSILON), base))
-        self.ratio = max(self.ratio, ratio)
+        self.ratio = max(self.ratio, np.where(above, base / (base + EPSILON), base).max())
 
     def meet(self, factor: int, limits: Sequence[tuple[str, float]]) -> bool:
         """Whether an output whose difference is factor times |b| everywhere meets all criteria (name, threshold)."""
         if self.infinite or (self.nan and factor == 1):
             return False
-        values = {
-            "diff1": factor * self.total / (self.total + EPSILON),
-            "diff2": factor * np.sqrt(self.total2 / (self.total2 + EPSILON)),
-            "diff3": factor * self.ratio,
-            "diff3_1": factor * float(self.largest > 0),
-            "diff3_2": factor * self.largest,
-        }
         least = SMALLEST if self.largest else 0.0  # squares underflow; a threshold of 0 still means equality
-        return all(name not in values or max(values[name], least) <= limit for name, limit in limits)
+        return all(
+            name not in _OF_ZEROS or max(factor * _OF_ZEROS[name](self), least) <= limit for name, limit in limits
+        )
+
+
+# The criteria of an output of zeros.
+_OF_ZEROS: Final[dict[str, Callable[[_Sums], Any]]] = {
+    "diff1": lambda sums: sums.total / (sums.total + EPSILON),
+    "diff2": lambda sums: np.sqrt(sums.total2 / (sums.total2 + EPSILON)),
+    "diff3": lambda sums: sums.ratio,
+    "diff3_1": lambda sums: float(sums.largest > 0),
+    "diff3_2": lambda sums: sums.largest,
+}
 
 
 def _growing_sums(values: Array, floor: float) -> Iterator[_Sums]:

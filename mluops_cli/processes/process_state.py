@@ -24,7 +24,7 @@ def preserved_process_state() -> Iterator[None]:
     That is the locale (a decimal comma changes how C code reads numbers), the current folder, the recursion limit and
     the handlers of the signals that end a command.
     """
-    restorers = [_locale(), _folder(), _recursion_limit(), *(_handler(number) for number in ENDING_SIGNALS)]
+    restorers = (_locale(), _folder(), _recursion_limit(), _handlers())
     try:
         yield
     finally:
@@ -60,14 +60,15 @@ def _recursion_limit() -> Callable[[], None]:
     return lambda: sys.setrecursionlimit(before)
 
 
-def _handler(number: signal.Signals) -> Callable[[], None]:
-    before = signal.getsignal(number)
-    if before is None or threading.current_thread() is not threading.main_thread():  # set by C code, or out of reach
+def _handlers() -> Callable[[], None]:
+    if threading.current_thread() is not threading.main_thread():  # out of reach
         return _nothing
+    before = [(number, signal.getsignal(number)) for number in ENDING_SIGNALS]
 
     def restore() -> None:
-        if signal.getsignal(number) is not before:
-            signal.signal(number, before)
+        for number, handler in before:
+            if handler is not None and signal.getsignal(number) is not handler:  # None: set by C code
+                signal.signal(number, handler)
 
     return restore
 

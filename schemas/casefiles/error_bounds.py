@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -50,10 +51,10 @@ def _image_writer(image: NDArray[Any]) -> Writer:
 def stored_bound(file: CaseFile, output: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
     """The error bound that a case file stores for an output, float32; None where it stores none of this shape."""
     entries = file.meta.error_bounds if file.meta is not None else ()
-    size = int(np.prod(shape)) * _STORED.itemsize
     for entry in entries:
         if entry.output != output:
             continue
+        size = math.prod(shape) * _STORED.itemsize
         if entry.HasField("values"):
             return np.frombuffer(entry.values, _STORED).reshape(shape) if len(entry.values) == size else None
         try:

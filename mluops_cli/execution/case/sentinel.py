@@ -6,7 +6,8 @@ They show in one call that an operator reads what it should only write, however 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any, Final
 
@@ -40,13 +41,16 @@ def sentinels(storage: np.dtype[Any], baseline: Array | None) -> Array:
 
 def fill(memory: Array, values: Array, repeat: int) -> None:
     """Fill flat memory of the values' dtype; each element has another value in each repeat (from 0)."""
-    memory, tile = _bits(memory, values.dtype), _bits(values, values.dtype)[(_ORDER + repeat) % len(values)]
+    memory = _bits(memory, values.dtype)
+    tile = _bits(values, values.dtype)[(_ORDER[: memory.size] + repeat) % len(values)]
     whole = memory.size - memory.size % _TILE
-    memory[:whole].reshape(-1, _TILE)[...] = tile
+    if whole:
+        memory[:whole].reshape(-1, _TILE)[...] = tile
     memory[whole:] = tile[: memory.size - whole]
 
 
-def _extremes(storage: np.dtype[Any]) -> tuple[Iterator[Any], Iterator[Any]]:
+@cache
+def _extremes(storage: np.dtype[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
     """Candidates near the largest and near the smallest value."""
     if storage in _FLOATS:
         # Large enough to exceed any tolerance, small enough that sums don't overflow.
@@ -54,13 +58,14 @@ def _extremes(storage: np.dtype[Any]) -> tuple[Iterator[Any], Iterator[Any]]:
         finfo: Any = ml_dtypes.finfo
         top = float(finfo(storage).max) if narrow else 1e30
         sizes = [top * 0.8 ** (i + 1) for i in range(_CANDIDATES)]
-        return (storage.type(size) for size in sizes), (storage.type(-size) for size in sizes)
+        return [storage.type(size) for size in sizes], [storage.type(-size) for size in sizes]
     info = np.iinfo(storage)
     step = max(1, (int(info.max) - int(info.min)) // 251)
     steps = [step * (3 + 5 * i) for i in range(_CANDIDATES)]
-    return (storage.type(info.max - each) for each in steps), (storage.type(info.min + each) for each in steps)
+    return [storage.type(info.max - each) for each in steps], [storage.type(info.min + each) for each in steps]
 
 
+@cache
 def _odd_nans(storage: np.dtype[Any]) -> Array:
     """NaNs of both signs whose lowest bit is set: unlikely results of a computation."""
     nans = np.array([np.nan, -np.nan]).astype(storage)
@@ -69,8 +74,14 @@ def _odd_nans(storage: np.dtype[Any]) -> Array:
 
 
 def _finite(array: Array | None, storage: np.dtype[Any]) -> bool:
-    (exponent,) = _bits(np.array([np.inf]).astype(storage), storage)
+    exponent = _exponent(storage)
     return array is None or not any((block & exponent).max() == exponent for block in _blocks(array, storage))
+
+
+@cache
+def _exponent(storage: np.dtype[Any]) -> Any:
+    """The bits of Inf: all of the exponent."""
+    return _bits(np.array([np.inf]).astype(storage), storage)[0]
 
 
 def _holds(array: Array | None, value: Any) -> bool:

@@ -33,6 +33,13 @@ def test_every_element_starts_otherwise_in_the_next_repeat(name: str) -> None:
     assert all((a != b).all() for a, b in pairwise(repeats))
 
 
+@pytest.mark.parametrize("size", [0, 1, 7, 16380, 16381, 16382, 2 * 16381])
+def test_memory_of_any_size_begins_alike(size: int) -> None:
+    memory = np.zeros(size, np.float32)
+    fill(memory, sentinels(memory.dtype, None), 3)
+    assert memory.tobytes() == filled(np.float32, 3)[:size].tobytes()
+
+
 @pytest.mark.parametrize("name", FLOATS)
 def test_floats_are_nan_and_huge_of_both_signs(name: str) -> None:
     storage = STORED[name]
