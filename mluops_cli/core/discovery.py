@@ -78,11 +78,11 @@ def find_case_files(
     """
     _by_file.cache_clear()  # a command begins here: manifests may have changed since the last one
     closed = {os.path.realpath(path) for path in skipped}
-    chosen: dict[str, FoundFile] = {}
+    chosen: dict[tuple[str, str], FoundFile] = {}
+    real = cache(os.path.realpath)  # of the folders: many files have one
     for argument in paths:
         for found in _at(argument, closed, suffixes):
-            stem = found.path.with_suffix("") if not both_forms else found.path
-            key = os.path.join(os.path.realpath(found.path.parent), stem.name)
+            key = real(os.path.dirname(found.path)), found.path.name if both_forms else found.path.stem
             known = chosen.get(key)
             if known is None:
                 chosen[key] = found
@@ -105,8 +105,8 @@ def _at(argument: Path, closed: set[str], suffixes: tuple[str, ...]) -> list[Fou
     if stat.S_ISDIR(mode):
         inside = os.path.realpath(argument)
         opened = {folder for folder in closed if Path(inside).is_relative_to(folder)}
-        paths = sorted(_below(argument, closed - opened, suffixes))
-        return [FoundFile(path, path.with_suffix("").relative_to(argument).as_posix()) for path in paths]
+        paths = sorted(_below(argument, closed - opened, suffixes), key=lambda path: path.parts)
+        return [FoundFile(path, path.relative_to(argument).as_posix().removesuffix(path.suffix)) for path in paths]
     if argument.suffix not in suffixes:
         raise InputError(f"{argument} is no case file: expected {' or '.join(suffixes)}, or a folder of them")
     if not stat.S_ISREG(mode):
@@ -129,14 +129,14 @@ def _below(folder: Path, closed: set[str], suffixes: tuple[str, ...]) -> Iterato
             folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in kept)
             linked.extend(path for name in folders if (path := Path(where, name)).is_symlink())
             for name in files:
-                if name.endswith(suffixes) and not name.startswith(".") and _may_be_read(path := Path(where, name)):
-                    yield path
+                if name.endswith(suffixes) and not name.startswith(".") and _may_be_read(os.path.join(where, name)):
+                    yield Path(where, name)
 
 
-def _may_be_read(path: Path) -> bool:
+def _may_be_read(path: str) -> bool:
     """Whether opening the path can't block: it is a file, or a link to nothing, which is reported as a case."""
     try:
-        return stat.S_ISREG(path.stat().st_mode)
+        return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return True
 
@@ -173,7 +173,8 @@ def plan_cases(
 
 def _describe(path: Path, name: str, enum_numbering: str) -> PlannedCase:
     """The case of a file: named by its metadata, else by the manifest, else by its path."""
-    case = PlannedCase("", "unreadable", EXTERNAL, str(path), 0, enum_numbering=enum_numbering)
+    op, suite, noted, problem = "unreadable", EXTERNAL, None, None
+    external: tuple[str, ...] = ()
     meta = None
     try:
         with read_case(path, enum_numbering) as file:
@@ -181,16 +182,15 @@ def _describe(path: Path, name: str, enum_numbering: str) -> PlannedCase:
             large = set(meta.withheld) if meta is not None else set()
             records = (*file.inputs, *file.outputs)
             size = sum(math.ceil(each.span * each.dtype.width) for each in records if each.id not in large)
-            case = replace(case, op=file.op, size=size, external=tuple(_external(records)))
+            op, external = file.op, tuple(_external(records))
     except MluopsError as error:
-        case = replace(case, size=_file_size(path), problem=str(error))
+        size, problem = _file_size(path), str(error)
     if meta is not None:
-        return replace(case, id=f"{case.op}/{meta.suite}/{meta.name}", suite=meta.suite)
-    found = noted_fields(path)
-    if found is None:
-        return replace(case, id=f"{case.op}/{EXTERNAL}/{name}")
-    op, noted = found
-    return replace(case, id=f"{op}/{noted['suite']}/{noted['name']}", op=op, suite=noted["suite"], manifest_meta=noted)
+        suite, name = meta.suite, meta.name
+    elif found := noted_fields(path):
+        op, noted = found
+        suite, name = noted["suite"], noted["name"]
+    return PlannedCase(f"{op}/{suite}/{name}", op, suite, str(path), size, problem, noted, enum_numbering, external)
 
 
 def _external(records: Iterable[TensorRecord]) -> Iterator[str]:

@@ -289,10 +289,9 @@ def _check_known(message: Any, where: str) -> None:
     """InputError for unknown enum numbers, which protobuf keeps as unknown fields, and for texts that aren't UTF-8."""
     from google.protobuf.unknown_fields import UnknownFieldSet
 
-    fields = message.DESCRIPTOR.fields_by_number
     unknown_fields: Any = UnknownFieldSet(message)
     for unknown in unknown_fields:
-        field = fields.get(unknown.field_number)
+        field = message.DESCRIPTOR.fields_by_number.get(unknown.field_number)
         if field is not None and field.enum_type is not None and unknown.wire_type == wire.VARINT:
             raise InputError(f"{where}{field.name}: {field.enum_type.name} has no number {unknown.data}")
     for field, value in message.ListFields():
