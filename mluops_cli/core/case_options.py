@@ -73,6 +73,11 @@ class CaseOptions:
 
         return xxhash.xxh3_64_hexdigest(json.dumps(asdict(self), sort_keys=True).encode())
 
+    @cached_property
+    def command_line(self) -> str:
+        """The words, quoted for a shell."""
+        return shlex.join(self.words())
+
     def words(self) -> list[str]:
         """The words of the command line that say the same; defaults are left out, but for --impl."""
         words = ["--impl", self.impl]
@@ -117,7 +122,7 @@ def repro_line(options: CaseOptions, file: str, out: str) -> str:
     Its results go to a folder of their own below out, so that they replace nothing that is there.
     """
     path = f"./{file}" if file.startswith("-") else file  # not to be taken for an option
-    return shlex.join(["mluops", "run", path, *options.words(), "--out", f"{out}/{REPRO}"])
+    return f"mluops run {shlex.quote(path)} {options.command_line} --out {shlex.quote(f'{out}/{REPRO}')}"
 
 
 REPRO: Final = "repro"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -18,11 +19,10 @@ def hash_case(files: Sequence[str], manifest_meta: Mapping[str, Any] | None = No
     hash is empty where one can't be read.
     """
     found = xxhash.xxh3_64(json.dumps(manifest_meta, sort_keys=True).encode())
-    block = bytearray(_BLOCK)
-    view = memoryview(block)
     try:
         for path in files:
             with open(path, "rb", buffering=0) as file:
+                view = memoryview(bytearray(min(_BLOCK, os.fstat(file.fileno()).st_size + 1)))
                 while size := file.readinto(view):
                     found.update(view[:size])
             found.update(b"\0")  # bytes that move from one file to the next are a change

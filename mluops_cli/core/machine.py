@@ -45,6 +45,7 @@ def last_level_cache() -> int:
     return max(sizes, default=_UNKNOWN_CACHE)
 
 
+@cache
 def platform_name() -> str:
     """Return the system and the processor architecture, such as linux-x86_64."""
     return f"{platform.system()}-{platform.machine()}".lower()

@@ -66,8 +66,9 @@ def check_result(result: Mapping[str, Any]) -> None:
     """BrokenChannelError where a message is not the result of a case: the keys of a record from `status` on."""
     if result.get("status") not in STATUSES:
         raise BrokenChannelError(f"a message that is no result: {', '.join(map(repr, result))[:80]}")
+    known = _kinds()
     for name, value in result.items():
-        kinds = _kinds().get(name)
+        kinds = known.get(name)
         if kinds is None:
             raise BrokenChannelError(f"a result with the key {name[:80]!r}")
         if not isinstance(value, kinds):

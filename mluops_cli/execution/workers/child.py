@@ -24,6 +24,7 @@ from mluops_cli.processes.process_tree import become_subreaper
 from mluops_cli.processes.reaper import put_under_reaper
 
 LOST: Final = "the pipe to the supervisor is gone: the implementation closed it, or opened another file in its place"
+_C_LIBRARY: Final = ctypes.CDLL(None)
 
 
 def worker_main(pipe: Connection, printed: Connection, settings: WorkerSettings) -> None:
@@ -150,4 +151,4 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(BaseException):  # the implementation closed or replaced it
             stream.flush()
-    ctypes.CDLL(None).fflush(None)
+    _C_LIBRARY.fflush(None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import select
 import signal
 import sys
 import threading
@@ -79,9 +80,11 @@ class WorkerProcess:
         """The next message that has arrived, None where there is none; BrokenChannelError where it is malformed."""
         with suppress(OSError):  # closed
             for _ in range(_CHUNKS):
-                if not self.pipe.poll() or not (data := os.read(self.pipe.fileno(), _CHUNK)):
+                if not self._readable or not (data := os.read(self.pipe.fileno(), _CHUNK)):
                     break
                 self._frames.feed(data)
+                if len(data) < _CHUNK:
+                    break
         return self._frames.message()
 
     def result(self) -> dict[str, Any] | None:
@@ -98,9 +101,16 @@ class WorkerProcess:
     def unread(self) -> bool:
         """Whether bytes have arrived after the last message."""
         try:
-            return bool(self._frames) or self.pipe.poll()
+            return bool(self._frames) or self._readable
         except OSError:
             return False
+
+    @property
+    def _readable(self) -> bool:
+        """Whether a read of the pipe would return at once; Connection.poll takes ten times as long. OSError: closed."""
+        poller = select.poll()
+        poller.register(self.pipe.fileno(), select.POLLIN)
+        return bool(poller.poll(0))
 
     def drain(self) -> None:
         """Read what it has printed so far. Of long texts the start and the end are kept."""
