@@ -124,6 +124,7 @@ class GetIndicePairs(Operator):
         source="design document get_indice_pairs; spconv, OpenPCDet",
         relations=(
             Relation("batch", "batch", axes={"indices": 0, "indice_pairs": 2}, columns={"indices": 0}),
+            Relation("permutation of images", "permutation", size="batch", columns={"indices": 0}),
             Relation("permutation of sites", "permutation", size="L", axes={"indices": 0}),
         ),
     )

@@ -13,7 +13,8 @@ from generators.contracts.relations import Relation
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM, SUCCESS
 
-_ROWS = {"integers": ["pad_h - kernel_h", "H + pad_h"]}  # from wholly above the feature to wholly below it
+_ABOVE = "pad_h - kernel_h"  # the mask row whose taps all lie above the feature
+_ROWS = {"integers": [_ABOVE, "H + pad_h"]}  # from wholly above the feature to wholly below it
 _OF_MASKS = {"mask_h_idx": 0, "mask_w_idx": 0, "data_col": 1}
 _COLUMNS = {"integers": ["pad_w - kernel_w", "W + pad_w"]}
 
@@ -68,6 +69,7 @@ class MaskedIm2colForward(Operator):
             Relation("permutation of masks", "permutation", size="M", axes=_OF_MASKS),
             Relation("scaling", "scaling", linear="feature"),
             Relation("zero", "zero", linear="feature"),
+            Relation("outside", "outside", constants={"mask_h_idx": _ABOVE}, where=f"{_ABOVE} >= -2**31"),
         ),
     )
 

@@ -33,7 +33,11 @@ _BLOCK = 1 << 20  # elements worked on at a time in float64
 
 
 def _contract(op: str, first: TensorSpec, computed: TensorSpec, theory_ops: str) -> Contract:
-    of_rois = first.name if first.shape == _BINS else computed.name
+    images, of_rois = (
+        {first.name: 0, "grid": 0, computed.name: 0},
+        first.name if first.shape == _BINS else computed.name,
+    )
+    rois_alone = Relation("batch of rois", "batch", size="N", within="B", axes={"grid": 0, of_rois: 0})
     return Contract(
         op=op,
         category="composite",
@@ -45,11 +49,14 @@ def _contract(op: str, first: TensorSpec, computed: TensorSpec, theory_ops: str)
         network="Faster R-CNN, CoupleNet",
         source="design document roi_crop; BilinearSamplerBHWD",
         relations=(
-            Relation("batch", "batch", size="B", axes={first.name: 0, "grid": 0, computed.name: 0}),
+            Relation("batch", "batch", size="B", axes=images),
+            *((rois_alone,) if of_rois == computed.name else ()),  # gradients of all rois meet in a pixel
+            Relation("permutation of images", "permutation", size="B", axes=images),
             Relation("permutation of channels", "permutation", size="C", axes={first.name: 3, computed.name: 3}),
             Relation("permutation of rois", "permutation", size="N", within="B", axes={"grid": 0, of_rois: 0}),
             Relation("scaling", "scaling", linear=first.name),
             Relation("zero", "zero", linear=first.name),
+            Relation("outside", "outside", constants={"grid": "3"}, where="H > 1 or W > 1"),
             Relation("adjoint", "adjoint", linear=first.name, adjoint=_TRANSPOSED[op]),
         ),
     )

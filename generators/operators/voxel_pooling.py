@@ -20,6 +20,7 @@ from schemas.criteria import Criterion
 _SUM = tuple(Criterion(name, 3e-3, "category atomic_add") for name in ("diff1", "diff2"))
 _EXACT = tuple(Criterion(name, 0.0, "integer output") for name in ("diff1", "diff2"))
 _POINTS = "batch_size num_points"
+_IMAGES = dict.fromkeys(("geom_xyz", "input_features", "output_features", "pos_memo"), 0)
 _BLOCK = 1 << 20  # elements worked on at a time in float64
 
 
@@ -63,13 +64,8 @@ class VoxelPoolingForward(Operator):
         network="BEVDepth",
         source="design document voxel_pooling_forward; BEVDepth voxel_pooling",
         relations=(
-            Relation(
-                "batch",
-                "batch",
-                size="batch_size",
-                axes=dict.fromkeys(("geom_xyz", "input_features", "output_features", "pos_memo"), 0),
-                columns={"pos_memo": 0},
-            ),
+            Relation("batch", "batch", size="batch_size", axes=_IMAGES, columns={"pos_memo": 0}),
+            Relation("permutation of images", "permutation", size="batch_size", axes=_IMAGES, columns={"pos_memo": 0}),
             Relation(
                 "permutation of channels",
                 "permutation",
@@ -84,6 +80,7 @@ class VoxelPoolingForward(Operator):
             ),
             Relation("scaling", "scaling", linear="input_features"),
             Relation("zero", "zero", linear="input_features"),
+            Relation("outside", "outside", constants={"geom_xyz": "-1"}),
         ),
     )
 

@@ -29,6 +29,11 @@ VARIES_WITHIN: Final = "varies_within_bound"
 VARIES_BEYOND: Final = "varies_beyond_bound"
 REPEAT_VERDICTS: Final = (IDENTICAL, VARIES_WITHIN, VARIES_BEYOND)
 
+# What is said of a relation; where and why follows the last two.
+HOLDS: Final = "holds"
+BROKEN: Final = "broken: "
+NOT_RUN: Final = "not run: "
+
 
 class Counted(NamedTuple):
     """What a tally counts of a record.
@@ -64,7 +69,7 @@ class Record:
     beyond_bound: whether an output is further from the baseline than any correct kernel's; None where none has a bound.
     outputs.NAME.repeat: with --repeat, how the output of later calls differs from the first: identical,
     varies_within_bound (by no more than twice the error bound) or varies_beyond_bound (a race); null with one call.
-    relations: with --relations, per relation of the contract `holds`, or `broken: ` and where.
+    relations: with --relations, per relation of the contract `holds`, `broken: ` and where, or `not run: ` and why.
     """
 
     case: str
@@ -146,6 +151,12 @@ class Record:
     def worst_repeat(self) -> str | None:
         """The worst of these verdicts; None with one call."""
         return max(self.repeat_verdicts.values(), key=REPEAT_VERDICTS.index, default=None)
+
+    @property
+    def relations_not_run(self) -> dict[str, str]:
+        """The relations that the implementation could not be tried on, and why."""
+        told = {name: text for name, text in self.relations.items() if isinstance(text, str)}
+        return {name: text.removeprefix(NOT_RUN) for name, text in told.items() if text.startswith(NOT_RUN)}
 
     def as_json(self) -> dict[str, Any]:
         """Return the record as JSON can hold it: NaN and Inf become null, halves of surrogate pairs escapes."""

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from mluops_cli.judging.arithmetic import Array
 from mluops_cli.judging.comparison import Comparison
 from mluops_cli.judging.measurement import DenominatorCache
@@ -20,7 +22,8 @@ class OutputUnderTest:
     """One output of a call with what it is judged by.
 
     expected_zero_fraction is the contract's. shares_baseline: the implementation returned the baseline's own memory.
-    caches and signed_zero are those of compare.
+    caches and signed_zero are those of compare. undecided: a mask of the elements that are not judged; output holds
+    those of the baseline there.
     """
 
     name: str
@@ -32,6 +35,7 @@ class OutputUnderTest:
     shares_baseline: bool = False
     caches: dict[str, DenominatorCache] | None = None
     signed_zero: bool = False
+    undecided: Array | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,11 @@ def _doubt(item: OutputUnderTest, found: Comparison, exempt: bool) -> str:
         return f"{item.name}: the implementation returned the baseline's own memory"
     if not found.judged:
         return f"{item.name}: nothing was compared"
-    text = "" if exempt else weakness(item.baseline, item.dtype, item.expected_zero_fraction)
-    text = text or swallowed(item.baseline, item.criteria, item.dtype)
+    baseline = item.baseline
+    if item.undecided is not None:
+        if item.undecided.all():
+            return f"{item.name}: every element is undecided"
+        baseline = np.where(item.undecided, baseline.dtype.type(0), baseline)
+    text = "" if exempt else weakness(baseline, item.dtype, item.expected_zero_fraction)
+    text = text or swallowed(baseline, item.criteria, item.dtype)
     return f"{item.name}: {text}" if text else ""

@@ -51,6 +51,7 @@ class ConsoleReport:
         self.unexpected: list[tuple[str, str]] = []
         self.cautions: list[tuple[str, Caution]] = []
         self.unverified: Counter[str] = Counter()
+        self.untried: dict[str, list[str]] = defaultdict(list)  # relation -> per case why it was not run
         self.mismeasured: list[tuple[str, str]] = []
         self.suites: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.worst: dict[tuple[str, str], Judged] = {}
@@ -122,6 +123,8 @@ class ConsoleReport:
             self.mismeasured.append((record.case, record.perf["problem"]))
         self.cautions += [(record.case, caution) for caution in cautions(record)]
         self.unverified.update(record.unverified)
+        for relation, reason in record.relations_not_run.items():
+            self.untried[relation].append(reason)
         self.peaks |= dict.fromkeys(describe_peaks([record]))
         key = record.op, record.suite
         self.suites[key][record.status] += 1
@@ -163,6 +166,9 @@ class ConsoleReport:
             _say(self.console, f"{case}: {problem}", "yellow")
         for name, number in sorted(self.unverified.items()):
             _say(self.console, f"{name} is unverified in {counted(number, 'case')}: it was not returned", "yellow")
+        for relation, reasons in sorted(self.untried.items()):
+            text = f"relation {relation} was not run in {counted(len(reasons), 'case')}, the first: {reasons[0]}"
+            _say(self.console, text, "yellow")
         counts = ", ".join(f"{number} {status}" for status, number in sorted(run.tally.counts.items()))
         _say(self.console, f"{counted(run.tally.total, 'case')} in {run.seconds:.1f} s: {counts or 'none finished'}")
         if run.tally.repeats:

@@ -167,7 +167,10 @@ class Calls:
                 return disturbance | {"retire": True}
             self._verdicts[bits] = judged
             if self._repeats is not None:
-                self._repeats.add(outputs_under_test(prepared.bound, prepared.baseline, prepared.outputs, self.options))
+                found = outputs_under_test(
+                    prepared.bound, prepared.baseline, prepared.outputs, self.options, prepared.undecided
+                )
+                self._repeats.add(found)
         unverified = missing_counts(prepared.bound, prepared.baseline, outcome.scalars)
         return self._verdicts[bits] | {"unverified": unverified}
 

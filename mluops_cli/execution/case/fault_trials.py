@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from generators.contracts.binding import Bound
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.case.case_run import Prepared, prepare
 from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test
+from mluops_cli.execution.case.output_buffers import Array
 from mluops_cli.judging.fault_injection.detectability import Detectability
 from mluops_cli.judging.fault_injection.injected_faults import InjectionTarget
 from mluops_cli.judging.fault_injection.verification import Trial, try_faults
@@ -53,7 +54,7 @@ def selftest_case(file: CaseFile, threads: int = 1) -> Tested:
     caches: dict[str, dict[str, DenominatorCache]] = {name: {} for name in prepared.baseline}
 
     def verdict(output: str = "") -> Verdict:
-        judged = outputs_under_test(bound, prepared.baseline, prepared.outputs, options)
+        judged = outputs_under_test(bound, prepared.baseline, prepared.outputs, options, prepared.undecided)
         judged = [replace(item, caches=caches[item.name]) for item in judged]
         if output and not has_undefined_parts(bound):
             judged = [item for item in judged if item.name == output]
@@ -75,17 +76,28 @@ def _targets(prepared: Prepared) -> Iterator[tuple[str, tuple[InjectionTarget, D
         if not size:
             continue
         criteria = prepared.bound.criteria[name]
-        places, counts = (0, size // 2, size - 1), None
+        places, defined = (0, size // 2, size - 1), None
         if name == _PAIRS and _COUNTS in prepared.baseline:
             number = prepared.baseline[_COUNTS].astype(np.int64)
             if not number.any():
                 continue  # nothing is defined
-            places, counts = _defined_places(number, baseline.shape[-1]), defined_pairs(number, baseline.shape[-1])
+            places, defined = _defined_places(number, baseline.shape[-1]), defined_pairs(number, baseline.shape[-1])
+        elif name in prepared.undecided:
+            judged = ~prepared.undecided[name].reshape(-1)
+            if not judged.any():
+                continue
+            numbers = np.flatnonzero(judged)
+            places = int(numbers[0]), int(numbers[len(numbers) // 2]), int(numbers[-1])
+            defined = _part_of(judged)
         buffer = prepared.outputs[name]
         exact = all(criterion.threshold == 0 for criterion in criteria)
         target = InjectionTarget(baseline, buffer.defined, buffer.sentinels, exact, *places)
         dtype = prepared.bound.outputs[name].dtype.name
-        yield name, (target, Detectability(baseline, criteria, dtype, counts))
+        yield name, (target, Detectability(baseline, criteria, dtype, defined))
+
+
+def _part_of(mask: Array) -> Callable[[int, int], Array]:
+    return lambda start, stop: mask[start:stop]
 
 
 def _defined_places(number: Any, length: int) -> tuple[int, int, int]:

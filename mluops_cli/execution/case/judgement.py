@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -38,10 +37,7 @@ def judge_outputs(
     undecided element (correct kernels may disagree about NaN there) is counted and not judged. An output beyond its
     error bound is told in the record; it fails the case only if the options say so.
     """
-    judged = outputs_under_test(bound, baseline, buffers, options)
-    for place, item in enumerate(judged):
-        if undecided and item.name in undecided:
-            judged[place] = replace(item, output=np.where(undecided[item.name], item.baseline, item.output))
+    judged = outputs_under_test(bound, baseline, buffers, options, undecided)
     verdict = judge(bound, judged, options)
     result = verdict.as_record()
     for name, mask in (undecided or {}).items():
@@ -105,10 +101,22 @@ def _judge_bounds(
     return beyond
 
 
+def decided(output: Array, expected: Array, undecided: Array) -> Array:
+    """The output with what is expected in place of its undecided elements: they are never held against it."""
+    return np.where(undecided, expected, output)
+
+
 def outputs_under_test(
-    bound: Bound, baseline: Arrays, buffers: Mapping[str, OutputBuffer], options: CaseOptions
+    bound: Bound,
+    baseline: Arrays,
+    buffers: Mapping[str, OutputBuffer],
+    options: CaseOptions,
+    undecided: Mapping[str, Array] | None = None,
 ) -> list[OutputUnderTest]:
-    """The compared outputs with their baselines; those of a rulebook are brought into comparable form."""
+    """The compared outputs with their baselines; those of a rulebook are brought into comparable form.
+
+    undecided elements are those of the baseline, whatever the implementation wrote.
+    """
     specs = {} if bound.operator is None else bound.operator.contract.tensors
     found = {name: buffer.defined for name, buffer in buffers.items()}
     # Guards against an implementation that returns arrays; today all write into the buffers.
@@ -116,6 +124,9 @@ def outputs_under_test(
     if has_undefined_parts(bound) and baseline.keys() >= set(RULEBOOK):
         canonical = not set(RULEBOOK).isdisjoint(options.canonical)
         baseline, found = rulebook(baseline, found, canonical=canonical, strict_tail=options.strict_tail)
+    undecided = undecided or {}
+    for name in undecided.keys() & baseline.keys():
+        found[name] = decided(found[name], baseline[name], undecided[name])
     return [
         OutputUnderTest(
             name,
@@ -126,6 +137,7 @@ def outputs_under_test(
             specs[name].expected_zero_fraction if name in specs else 0.0,
             name in shared,
             signed_zero=_is_copy(bound, name) and not options.loose_zero,
+            undecided=undecided.get(name),
         )
         for name, record in bound.outputs.items()
         if name in baseline

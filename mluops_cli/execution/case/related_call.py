@@ -10,10 +10,18 @@ from generators.contracts.model import Contract
 from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.floating_point import MODE
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
-from mluops_cli.implementations.base import AdapterError, Call, CannotShow, Implementation
+from mluops_cli.implementations.base import (
+    AdapterError,
+    BadAnswer,
+    Call,
+    CannotShow,
+    Crashed,
+    Implementation,
+    OutOfBounds,
+)
 from mluops_cli.processes.process_state import preserved_process_state
 from schemas.dtypes import DTYPES
-from schemas.status import SUCCESS
+from schemas.status import NOT_SUPPORTED, SUCCESS
 from schemas.tensor_descriptor import Descriptor
 
 Outputs = dict[str, OutputBuffer] | str | None
@@ -28,7 +36,8 @@ def called(
 ) -> Outputs:
     """The outputs of a call; a sentence where there are none, None where the contract excludes the call.
 
-    descriptors names the tensors in the contract's order. CannotShow where the implementation can't be given the call.
+    descriptors names the tensors in the contract's order. CannotShow where the implementation can't be given the call,
+    or answers NOT_SUPPORTED: that is no fault.
     """
     if violations(contract, descriptors, params):
         return None
@@ -51,11 +60,15 @@ def called(
             outcome = implementation.call(call)
     except (CannotShow, AdapterError):
         raise
+    except (OutOfBounds, Crashed, BadAnswer) as verdict:
+        return str(verdict)
     except BaseException as raised:  # also SystemExit and KeyboardInterrupt
         return f"raised {describe(raised)}"
     damage = [f"{name}: {text}" for name, buffer in outputs.items() if (text := buffer.damage())]
     if damage:
         return damage[0]
+    if outcome.status == NOT_SUPPORTED:
+        raise CannotShow(f"answers {NOT_SUPPORTED}")
     return outputs if outcome.status == SUCCESS else f"answers {outcome.status}, expected {SUCCESS}"
 
 

@@ -6,22 +6,23 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from generators.contracts.relations import renumbered
 from mluops_cli.judging.arithmetic import Array
 from mluops_cli.judging.bounds import TWICE, bound_ratio
 
 
-def difference(expected: Array, found: Array, bound: Array | None) -> str:
+def difference(expected: Array, found: Array, bound: Array | None, *, loose_zero: bool = False) -> str:
     """Where two outputs differ by more than rounding explains; empty where they don't.
 
     bound holds the error bounds of both, float32; 0 in an array of shape () for copies. None for integers, and for
-    floating outputs without a bound: nothing can be said of those.
+    floating outputs without a bound: nothing can be said of those. loose_zero: the sign of a copied zero is no matter.
     """
     if expected.shape != found.shape:
         return f"shape {list(found.shape)}, expected {list(expected.shape)}"
     if bound is None and expected.dtype.kind not in "iub":
         return ""
     if bound is None or (bound.ndim == 0 and not bound):
-        return _unequal(expected, found)
+        return _unequal(expected, found, loose_zero=loose_zero)
     result = bound_ratio(expected, found, bound)
     if result.ratio <= TWICE or result.index is None:
         return ""
@@ -29,12 +30,14 @@ def difference(expected: Array, found: Array, bound: Array | None) -> str:
     return f"{list(result.index)}: {told} {found[result.index]} instead of {expected[result.index]}"
 
 
-def _unequal(expected: Array, found: Array) -> str:
-    """The first element with other bits; NaNs are equal to each other."""
+def _unequal(expected: Array, found: Array, *, loose_zero: bool) -> str:
+    """The first element with other bits; NaNs are equal to each other, zeros where loose_zero says so."""
     bits = f"u{expected.dtype.itemsize}"
     unequal = np.ascontiguousarray(expected).view(bits) != np.ascontiguousarray(found).view(bits)
     with np.errstate(invalid="ignore"):
         unequal &= ~((expected != expected) & (found != found))
+        if loose_zero:
+            unequal &= expected != found
     if not unequal.any():
         return ""
     at = tuple(map(int, np.unravel_index(int(unequal.argmax()), unequal.shape)))
@@ -56,7 +59,18 @@ def pairs_of(indices: Array, outputs: Mapping[str, Array]) -> Array | str:
             if number and not (rows.min() >= 0 and rows.max() < limit):
                 return f"indice_pairs[{offset}] names {what} {rows.min() if rows.min() < 0 else rows.max()} of {limit}"
         found.append(np.column_stack([np.full(number, offset, np.int32), indices[source], sites[target]]))
-    rows = np.concatenate(found) if found else np.empty((0, 9), np.int32)
+    return _sorted(np.concatenate(found) if found else np.empty((0, 9), np.int32))
+
+
+def with_numbers(pairs: Array, column: int, numbers: Array) -> Array:
+    """The pairs with new numbers in a column of both sites, sorted again."""
+    pairs = pairs.copy()
+    for at in (1 + column, 5 + column):
+        pairs[:, at] = renumbered(pairs[:, at], numbers)
+    return _sorted(pairs)
+
+
+def _sorted(rows: Array) -> Array:
     return rows[np.lexsort(rows.T[::-1])]
 
 

@@ -4,54 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from generators.contracts.relations import RelatedCall, related_calls
+from generators.contracts.relations import RelatedCall, Relation, related_calls
 from mluops_cli.core.case_options import CaseOptions
+from mluops_cli.core.record import BROKEN, HOLDS, NOT_RUN
 from mluops_cli.execution.case.adjoint import unlike_adjoint
 from mluops_cli.execution.case.calls import Prepared, Result
-from mluops_cli.execution.case.judgement import has_undefined_parts
+from mluops_cli.execution.case.judgement import decided, has_undefined_parts
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
 from mluops_cli.execution.case.related_call import Outputs, called
-from mluops_cli.execution.case.related_outputs import difference, pairs_differ, pairs_of
+from mluops_cli.execution.case.related_outputs import difference, pairs_differ, pairs_of, with_numbers
 from mluops_cli.implementations.base import CannotShow, Implementation
 
-HOLDS: Final = "holds"
-BROKEN: Final = "broken: "
+_COPIED: Final = np.zeros((), np.float32)  # the bound of copies
+_NOTHING: Final = ("zero", "outside")  # no element of the related call is undecided
 
 
 def check_relations(prepared: Prepared, implementation: Implementation, options: CaseOptions) -> Result:
     """The record's key `relations` of a case whose last call was right, with status and reason where one is broken.
 
-    A relation is left out where the case is too small for it, where the related call is outside the contract, and where
-    the implementation can't be given it.
+    A relation is left out where the case is too small for it, and where the related call is outside the contract. Where
+    the implementation can't be given the call, or does not support it, the relation is `not run: ` and why.
     """
     bound = prepared.bound
     if bound.operator is None or not bound.valid or not _plain(prepared):
         return {}
     inputs = {name: array for name, array in prepared.call.inputs.items() if array is not None}
     bounds = prepared.bounds or bound.error_bounds(inputs, prepared.baseline, options.accumulate)
-    env = bound.operator.contract.bind(bound.shapes, bound.params)
     verdicts: dict[str, str] = {}
     for relation in bound.operator.contract.relations:
-        for related in related_calls(relation, inputs, bound.params, env, bound.seed):
-            try:
-                found = _outputs(prepared, implementation, related)
-            except CannotShow:
-                break
-            if found is None:
-                break
-            broken = found if isinstance(found, str) else next(_differences(prepared, related, found, bounds), "")
-            verdicts[relation.name] = f"{BROKEN}{related.text}: {broken}" if broken else HOLDS
-            if broken:
-                break
         if relation.adjoint:
-            unlike = unlike_adjoint(prepared, implementation, relation, bounds, options.accumulate or bound.accumulate)
-            verdicts |= {} if unlike is None else {relation.name: f"{BROKEN}{unlike}" if unlike else HOLDS}
-    failures = [f"relation {name} is {text}" for name, text in verdicts.items() if text != HOLDS]
+            accumulate = options.accumulate or bound.accumulate
+            verdict = unlike_adjoint(prepared, implementation, relation, bounds, accumulate)
+        else:
+            verdict = _related(prepared, implementation, relation, bounds, loose_zero=options.loose_zero)
+        if verdict is not None:
+            verdicts[relation.name] = verdict
+    failures = [f"relation {name} is {text}" for name, text in verdicts.items() if text.startswith(BROKEN)]
     return {"relations": verdicts} | ({"status": "fail", "reason": "; ".join(failures)} if failures else {})
+
+
+def _related(
+    prepared: Prepared,
+    implementation: Implementation,
+    relation: Relation,
+    bounds: Mapping[str, Array],
+    *,
+    loose_zero: bool,
+) -> str | None:
+    """The verdict on a relation; None where no call tries it."""
+    bound, verdict, untried = prepared.bound, None, ""
+    assert bound.operator is not None
+    contract = bound.operator.contract
+    inputs = {name: array for name, array in prepared.call.inputs.items() if array is not None}
+    env = contract.bind(bound.shapes, bound.params)
+    fills = {each.name: each.fill for each in contract.outputs if each.fill is not None}
+    for related in related_calls(relation, inputs, bound.params, env, bound.seed, fills):
+        try:
+            found = _outputs(prepared, implementation, related)
+        except CannotShow as reason:
+            untried = untried or f"{NOT_RUN}{related.text}: {reason}"
+            continue
+        if found is None:
+            continue
+        differences = _differences(prepared, related, found, bounds, loose_zero=loose_zero)
+        if broken := found if isinstance(found, str) else next(differences, ""):
+            return f"{BROKEN}{related.text}: {broken}"
+        verdict = HOLDS
+    return untried or verdict
 
 
 def _plain(prepared: Prepared) -> bool:
@@ -78,24 +101,40 @@ def _outputs(prepared: Prepared, implementation: Implementation, related: Relate
 
 
 def _differences(
-    prepared: Prepared, related: RelatedCall, found: Mapping[str, OutputBuffer], bounds: Mapping[str, Any]
+    prepared: Prepared,
+    related: RelatedCall,
+    found: Mapping[str, OutputBuffer] | str,
+    bounds: Mapping[str, Array],
+    *,
+    loose_zero: bool,
 ) -> Iterator[str]:
     """A sentence per output that breaks the relation."""
+    assert not isinstance(found, str)
     if has_undefined_parts(prepared.bound):
         yield from _rulebooks(prepared, related, found)
         return
     for name, buffer in prepared.outputs.items():
-        array, limit = buffer.array, bounds.get(name)
+        expected, limit = related.expected(name, buffer.array), bounds.get(name)
+        output = found[name].array
+        if name in prepared.undecided and related.relation.kind not in _NOTHING:
+            output = decided(output, expected, related.moved(name, prepared.undecided[name]))
         if limit is not None and limit.ndim:
             limit = _bound(related, name, limit)
-        if text := difference(related.expected(name, array), found[name].array, limit):
+        text = difference(expected, output, limit, loose_zero=loose_zero)
+        if not text and related.relation.kind == "zero" and name in bounds and limit is not None:
+            # Where the bound of the case is 0, no term reaches the element, or one is copied: +0.
+            unreached = decided(output, expected, np.broadcast_to(bounds[name] != 0, output.shape))
+            text = difference(expected, unreached, _COPIED, loose_zero=loose_zero)
+        if text:
             yield f"{name} {text}"
 
 
 def _bound(related: RelatedCall, name: str, limit: Array) -> Array:
-    """The error bound of a related output; for zeros 0, in an array of the output's shape: a sum may give -0."""
+    """The error bound of a related output; where nothing reaches an output, bits are compared, as of copies."""
+    if related.relation.kind == "outside":
+        return _COPIED
     if related.relation.kind == "zero":
-        return np.zeros_like(limit)
+        return np.zeros_like(limit)  # a sum may give -0
     if related.relation.kind == "scaling":
         return related.expected(name, limit)
     return related.moved(name, limit)
@@ -112,7 +151,10 @@ def _rulebooks(prepared: Prepared, related: RelatedCall, found: Mapping[str, Out
             return
     assert not isinstance(own, str)
     assert not isinstance(other, str)
-    if related.item is not None:
-        own = own[own[:, 1 + related.relation.columns["indices"]] == related.item]
+    column = related.relation.columns.get("indices")
+    if column is not None and related.item is not None:
+        own = own[own[:, 1 + column] == related.item]
+    elif column is not None and related.numbers is not None:
+        own = with_numbers(own, column, related.numbers)
     if text := pairs_differ(own, other):
         yield text

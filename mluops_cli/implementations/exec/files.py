@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from generators.casegen.node import build_node
+from generators.contracts.case import Case, TensorPlan
+from generators.operator_registry import operators
 from mluops_cli.implementations.base import Call, CannotShow, Outcome
 from schemas.casefiles.reading import read_case, write_case
 from schemas.protos import messages as proto
@@ -19,10 +22,8 @@ def write(call: Call, scratch: Path) -> dict[str, str]:
     """Write the case without baseline and criteria; return the paths for `{case}` and `{out}` in the command."""
     if call.faults:
         raise CannotShow(f"exec: a case file can't show the fault {call.faults[0]}")
-    if call.node is None:
-        raise CannotShow("exec: the call comes from no case file")
     node = proto.Node()
-    node.CopyFrom(call.node)
+    node.CopyFrom(_node_of(call) if call.node is None else call.node)
     proto.set_meta(node, _public_meta(proto.get_meta(node)))
     inputs = list(call.inputs.values())
     valueless = [*node.output, *(each for each, array in zip(node.input, inputs, strict=True) if array is None)]
@@ -31,6 +32,29 @@ def write(call: Call, scratch: Path) -> dict[str, str]:
         tensor.ClearField("random_data")
     write_case(scratch / "case.pb", node, inputs, [None] * len(node.output))
     return {"case": str(scratch / "case.pb"), "out": str(scratch / _OUT)}
+
+
+def _node_of(call: Call) -> Any:
+    """The Node message of a call that comes from no case file, as of a related one; CannotShow without a contract."""
+    operator = operators().get(call.op)
+    if operator is None:
+        raise CannotShow("exec: the call comes from no case file, and its operator has no contract")
+    contract = operator.contract
+    plans = {
+        name: TensorPlan(name, each.dtype, each.layout, each.dims, each.strides)
+        for name, each in call.descriptors.items()
+        if each is not None
+    }
+    case = Case(
+        call.op,
+        "relations",
+        "related",
+        {name: tuple(value) if isinstance(value, list) else value for name, value in call.params.items()},
+        tuple(plans[each.name] for each in contract.inputs),
+        tuple(plans[each.name] for each in contract.outputs),
+        {each.name: () for each in contract.outputs},
+    )
+    return build_node(case, contract, baseline=False, counts={})
 
 
 def read_only(call: Call, scratch: Path) -> Iterator[tuple[str, Path]]:

@@ -35,6 +35,24 @@ def test_d21_the_exemption_of_zeros_stays() -> None:
     assert "an output left at 0" in judged(np.zeros(40, "f4"))[1]
 
 
+def test_d22_undecided_elements_prove_nothing() -> None:
+    """What may have any value does not tell a right output from zeros; where all may, nothing was compared."""
+    b = np.random.default_rng(0).uniform(-1, 1, (8, 25)).astype("f4") * np.float32(1e-15)
+    mask = np.zeros(b.shape, bool)
+    mask[0] = True
+    b[0], b[0, 0] = 1, np.nan
+    assert judged(b) == ("pass", "")
+
+    def of_mask(mask: Any) -> tuple[str, str]:
+        verdict = judge_case([OutputUnderTest("y", b, b.copy(), LOOSE, "float", undecided=mask)])
+        return verdict.status, verdict.reason
+
+    assert of_mask(mask) == ("mistrusted", f"y: {BOTH}")
+    assert of_mask(np.ones_like(mask)) == ("mistrusted", "y: every element is undecided")
+    b[1] = 1
+    assert of_mask(mask) == ("pass", "")
+
+
 NAMES = ("diff1", "diff2", "diff3", "diff3_1", "diff3_2")
 
 

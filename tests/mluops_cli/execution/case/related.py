@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from generators.operator_registry import operators
 
+_numbers = count(1)
 Fault = Callable[[Any, Any], None]  # changes inputs or outputs in place
 
 
@@ -31,6 +33,24 @@ def _clamp(inputs: Any, outputs: Any) -> None:
     for array in inputs.values():
         if array.dtype.kind == "f" and array.shape[-1] != 2:  # not the grid
             np.clip(array, -2, 2, out=array)
+
+
+def _edge(inputs: Any, outputs: Any) -> None:
+    """Positions outside are moved to the edge."""
+    limits = {"geom_xyz": (0, None), "grid": (-1, 1), "mask_h_idx": (0, None), "mask_w_idx": (0, None)}
+    for name in inputs.keys() & limits.keys():
+        np.clip(inputs[name], *limits[name], out=inputs[name])
+
+
+def _last_gradient(inputs: Any, outputs: Any) -> None:
+    if "grad_output" in inputs:
+        inputs["grad_output"][-1] *= np.float32(1.001)
+
+
+def _minus_zero(inputs: Any, outputs: Any) -> None:
+    """Zeros are negative where all outputs are."""
+    if not _first(outputs).any():
+        _first(outputs)[...] = -0.0
 
 
 def _last_point(inputs: Any, outputs: Any) -> None:
@@ -80,6 +100,9 @@ def _wild(inputs: Any, outputs: Any) -> None:
 
 right = _kernel()
 clamp = _kernel(before=_clamp)
+edge = _kernel(before=_edge)
+last_gradient = _kernel(before=_last_gradient)
+minus_zero = _kernel(after=_minus_zero)
 last_point = _kernel(before=_last_point)
 neighbours = _kernel(after=_neighbours)
 last_channel = _kernel(after=_last_channel)
@@ -109,3 +132,9 @@ def fails_on_zeros(op: str, inputs: Any, outputs: Any, params: Any, descriptors:
     if not _first(inputs).any():
         raise ValueError("nothing to do")
     return right(op, inputs, outputs, params, descriptors)
+
+
+def varying_copies(op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any) -> Any:
+    """Right, but for the first channel: another number in each call."""
+    right(op, inputs, outputs, params, descriptors)
+    _first(outputs)[..., 0] = next(_numbers)
