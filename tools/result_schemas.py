@@ -32,6 +32,7 @@ class Summary(BaseModel):
     validated: bool = Field(description="whether any case passed or was empty")
     interrupted: bool
     strict: bool = Field(description="whether mistrusted counts as a failure")
+    shard: str = Field("", description="I/N of --shard; empty where all selected cases were run")
     seconds: float
     started: str | None = Field(None, description="ISO 8601 with offset")
     environment: dict[str, Any] = Field({}, description="platform, cpu, device, host, versions")

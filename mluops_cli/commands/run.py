@@ -69,7 +69,8 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     A case that is there as .pb and as .prototxt runs once, as .pb. --resume runs a case again if its file or an option
     that decides its result has changed.
 
-    An operator whose valid cases are all skipped is not validated, even if its invalid cases pass.
+    An operator whose valid cases are all skipped is not validated, even if its invalid cases pass. Of a --shard this is
+    only told, since other shards may validate it.
 
     Exit code: 0 all passed, 1 something failed or nothing was validated, 2 the command or a case file is wrong,
     3 our own failure, 5 nothing selected, 130 interrupted.
@@ -89,7 +90,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     make_folder(out)
     refuse_foreign(out)
     reports = run_options.report_files(out, given)
-    with closing(JsonResults(out, strict=given["strict"])) as results:
+    with closing(JsonResults(out, strict=given["strict"], shard=given["part"] or "")) as results:
         if given["resume"]:
             settings.earlier = earlier_results(out, cases, settings.options)
             results.keep_only(settings.earlier.kept, settings.earlier.devices)
@@ -104,6 +105,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
 
 def _settings(out: Path, given: Given) -> RunSettings:
     from mluops_cli.core.case_options import WorkerSettings
+    from mluops_cli.core.filters import is_partial
     from mluops_cli.execution.supervisor import RunSettings
     from schemas.errors import InputError
 
@@ -121,6 +123,7 @@ def _settings(out: Path, given: Given) -> RunSettings:
         jobs=given["jobs"] or (1 if options.measured else cores()),
         max_failures=given["max_failures"],
         strict=given["strict"],
+        partial=is_partial(given["part"] or ""),
         waive=waive,
     )
 

@@ -65,6 +65,11 @@ def parse_shard(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def is_partial(part: str) -> bool:
+    """Return whether `I/N`, empty for no --shard, is less than all cases."""
+    return bool(part) and parse_shard(part)[1] > 1
+
+
 def shard(cases: Sequence[T], index: int, count: int, weight: Callable[[T], int], name: Callable[[T], str]) -> list[T]:
     """Return the cases of shard index (from 1) of count, in their order."""
     chosen = {name(case) for case in partition(cases, count, weight, name)[index - 1]}

@@ -165,7 +165,10 @@ class Record:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of records, and the exit code that follows from them."""
+    """Counts of records, and the exit code that follows from them.
+
+    partial: the records are those of a part of the selected cases (--shard). What the part doesn't show, another may.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     codes: set[int] = field(default_factory=set)
@@ -175,6 +178,7 @@ class Tally:
     skipped: Counter[str] = field(default_factory=Counter)  # operator -> of these, those that were skipped
     judged: set[str] = field(default_factory=set)  # operators with a valid case that is neither skipped nor empty
     repeats: Counter[str] = field(default_factory=Counter)  # worst verdict on repeated calls -> cases
+    partial: bool = False
 
     def add(self, one: Counted) -> None:
         """Count one record."""
@@ -233,7 +237,7 @@ class Tally:
         codes = {PASSED, *self.codes}
         if strict and (self.counts["mistrusted"] or self.unexpected or self.beyond):
             codes.add(FAILED)
-        if not self.validated or self.unproven:
+        if not self.partial and (not self.validated or self.unproven):
             codes.add(FAILED)
         if interrupted:
             codes.add(INTERRUPTED)

@@ -23,7 +23,8 @@ class RunSettings:
     """How to run: the options of every case, how many at once, where results go.
 
     jobs: cases at once. max_failures: no case is started after so many have failed. strict: mistrusted fails.
-    earlier: the results of an earlier run that --resume keeps. waive: what waivers make of a record.
+    partial: the cases are a part of those that are selected (--shard). earlier: the results of an earlier run that
+    --resume keeps. waive: what waivers make of a record.
     """
 
     worker: WorkerSettings
@@ -31,6 +32,7 @@ class RunSettings:
     jobs: int = 1
     max_failures: int | None = None
     strict: bool = False
+    partial: bool = False
     earlier: Earlier = field(default_factory=Earlier)
     waive: Callable[[Record], Record] | None = None
 
@@ -46,7 +48,7 @@ class Recorder:
     def __init__(self, settings: RunSettings, listeners: Sequence[Listener]) -> None:
         self.settings = settings
         self.listeners = listeners
-        self.tally = Tally()
+        self.tally = Tally(partial=settings.partial)
         self.selected = 0
         self.loaded = False
         self.unreadable: list[PlannedCase] = []

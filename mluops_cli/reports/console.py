@@ -18,7 +18,7 @@ from rich.text import Text
 from mluops_cli.core import standard_streams as streams
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
-from mluops_cli.core.record import VARIES_BEYOND, Record
+from mluops_cli.core.record import VARIES_BEYOND, Record, Tally
 from mluops_cli.core.statuses import FAILING, PASSING
 from mluops_cli.core.units import format_fraction, format_microseconds
 from mluops_cli.reports.cautions import TITLES, Caution, cautions, repeats_summary
@@ -188,11 +188,17 @@ class ConsoleReport:
             _say(self.console, f"{cases} beyond the error bound of any correct kernel: --strict fails on them", _DOUBT)
         if run.interrupted:
             _say(self.console, "interrupted: the results so far are complete, --resume goes on from here", "yellow")
-        elif not run.tally.validated and not self.failed:
-            _say(self.console, "nothing was validated: no case passed, so this run is not a pass", "red")
         else:
-            for sentence in run.tally.unproven_sentences:
-                _say(self.console, f"{sentence}: nothing is proven of this operator, so this run is not a pass", "red")
+            self._say_unproven(run.tally)
+
+    def _say_unproven(self, tally: Tally) -> None:
+        """What was not validated; of a shard this is no verdict, since other shards may validate it."""
+        follows, style = ("in this shard", "yellow") if tally.partial else ("so this run is not a pass", "red")
+        if not tally.validated and not self.failed:
+            _say(self.console, f"nothing was validated: no case passed, {follows}", style)
+            return
+        for sentence in tally.unproven_sentences:
+            _say(self.console, f"{sentence}: nothing is proven of this operator, {follows}", style)
 
     def _cases(self) -> Table:
         timed = any(record.perf for record in self.rows)

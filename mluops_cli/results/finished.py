@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mluops_cli.core.filters import is_partial
 from mluops_cli.core.record import RESULTS, Record, Tally
 from mluops_cli.core.statuses import FAILING, STATUSES
 from mluops_cli.results.jsonl import SUMMARY, read_results
@@ -68,7 +69,7 @@ class FinishedRun:
     @cached_property
     def tally(self) -> Tally:
         """The records counted."""
-        tally = Tally()
+        tally = Tally(partial=_is_partial(self.summary.get("shard")))
         for record in self.records:
             tally.add(record.counted)
         return tally
@@ -174,6 +175,14 @@ def read_run(out: Path, change: Callable[[Record], Record] | None = None) -> Fin
             records.append(change(record) if change else record)
     _check_counts(out, counts, summary)
     return FinishedRun(out, records, summary)
+
+
+def _is_partial(shard: Any) -> bool:
+    """Whether the run was that of a part of the selected cases, by the summary's I/N."""
+    try:
+        return isinstance(shard, str) and is_partial(shard)
+    except InputError:  # of another version, or written by hand
+        return False
 
 
 def _share_strings(record: Record) -> None:

@@ -119,7 +119,7 @@ def _run_rules(run: FinishedRun, policy: Policy) -> Iterator[str]:
     for status, word, most in (("waived", "waived", policy.max_waived), ("skip", "skipped", policy.max_skipped)):
         if most is not None and counts[status] > most:
             yield f"{counted(counts[status], 'case')} {word}, at most {most} may be: {_of(run, status)}."
-    if counts["pass"]:
+    if counts["pass"] and not run.tally.partial:
         yield from (f"{sentence}." for sentence in run.tally.unproven_sentences)
     for op, skipped in sorted(run.tally.skipped.items()):
         fraction, limit = skipped / run.tally.valid[op], policy.max_skipped_fraction

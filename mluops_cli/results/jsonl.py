@@ -30,9 +30,10 @@ class JsonResults:
     writing, UnavailableError where the files can't be written.
     """
 
-    def __init__(self, out: Path, *, strict: bool = False) -> None:
+    def __init__(self, out: Path, *, strict: bool = False, shard: str = "") -> None:
         self.out = out
         self.strict = strict
+        self.shard = shard
         self.run: dict[str, Any] = {}
         self.devices: set[str] = set()
         self._kept: Collection[str] = ()
@@ -107,6 +108,7 @@ class JsonResults:
             "interrupted": run.interrupted,
             **({"problem": run.problem} if run.problem else {}),
             "strict": self.strict,
+            "shard": self.shard,
             "seconds": round(run.seconds, 3),
             "signature": sign(self.run),
         }
