@@ -72,6 +72,7 @@ test-wheel:  ## the tests against the built wheel, in .venv-wheel, away from the
 	$(WHEEL)/bin/python -m build --wheel --outdir out/wheel .
 	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(CURDIR)/out/wheel/*.whl)[dev]"
 	cp -r $(filter-out schemas generators cases mluops_cli out dist,$(wildcard *)) out/wheel/
+	test ! -d ../shared || ln -sfn ../../shared out/shared
 	cd out/wheel && $(CURDIR)/$(WHEEL)/bin/pytest -q -n 2 -m "not slow and not checkout"
 
 test-pythons:  ## the tests with the other Python versions of the classifiers, as far as they are on the machine

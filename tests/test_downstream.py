@@ -18,6 +18,8 @@ import generators
 import mluops_cli
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.checkout
+
 PACKAGE = PROJECT / "tests" / "downstream"
 DESIGNED = [(generators, "generators"), (mluops_cli, "mluops_cli")]
 

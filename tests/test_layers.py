@@ -12,6 +12,8 @@ import pytest
 
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.checkout
+
 PACKAGES = ("schemas", "generators", "cases", "mluops_cli")
 MODULES = 14  # a package with more holds a second subject; commands are one module per command
 

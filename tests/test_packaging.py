@@ -12,6 +12,8 @@ import pytest
 
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.checkout
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from types import ModuleType
 
 import pytest
@@ -56,4 +57,4 @@ def test_importing_an_interface_imports_no_numpy(module: ModuleType) -> None:
 
 @pytest.mark.parametrize("package", ["schemas", "generators", "mluops_cli", "cases"])
 def test_the_packages_are_typed(package: str) -> None:
-    assert (PROJECT / package / "py.typed").is_file()
+    assert files(package).joinpath("py.typed").is_file()
