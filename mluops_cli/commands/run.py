@@ -139,4 +139,4 @@ def _console() -> Listener:
 def _keeping(out: Path) -> Sequence[Listener]:
     from mluops_cli.results.kept_cases import KeepFailures
 
-    return (KeepFailures(out),)
+    return (KeepFailures(out, lambda line: click.echo(line, err=True)),)

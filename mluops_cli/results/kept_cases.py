@@ -6,7 +6,7 @@ import mmap
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
@@ -15,24 +15,34 @@ from typing import Final
 import xxhash
 
 from mluops_cli.core.discovery import FAILURES
-from mluops_cli.core.events import CaseFinished, Event, Loaded, RunStarted
+from mluops_cli.core.events import CaseFinished, Event, Loaded, RunFinished, RunStarted
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING
+from mluops_cli.core.units import format_bytes
 from mluops_cli.results.jsonl import read_results
 from schemas.casefiles.external_data import find_external
 from schemas.casefiles.reading import SUFFIXES, read_case
 from schemas.errors import MluopsError
+from schemas.suggest import counted
 
 OUTPUTS: Final = "~outputs"  # ends the name of the file with a case's outputs: no spec can call a case so
+COPIES: Final = 1 << 30  # bytes that a run copies at most, of cases that can't be linked
 _LONGEST: Final = 150  # bytes of a part of a kept path: of the 255 that file systems take, with room for suffixes
 
 
 class KeepFailures:
-    """Listens to a run and keeps the file of each case that fails; what the earlier run kept there is removed."""
+    """Listens to a run and keeps the file of each case that fails; what the earlier run kept there is removed.
 
-    def __init__(self, out: Path) -> None:
+    A case on another file system can only be copied. Where the copies of a run would take more than COPIES bytes it is
+    not kept, and replay reads the case's own file; tell is given a line about that at the end of the run.
+    """
+
+    def __init__(self, out: Path, tell: Callable[[str], None] = lambda line: None) -> None:
         self.out = out
+        self.tell = tell
         self.earlier: dict[Path, int] = {}
+        self.copied = 0
+        self.left_out = 0
 
     def __call__(self, event: Event) -> None:
         """Listen to the run."""
@@ -42,7 +52,16 @@ class KeepFailures:
         elif isinstance(event, Loaded):
             self._forget()
         elif isinstance(event, CaseFinished) and event.record.status in FAILING:
-            keep(Path(event.record.file), _target(self.out, event.record))
+            source = Path(event.record.file)
+            copied = keep(source, _target(self.out, event.record), COPIES - self.copied)
+            self.left_out += copied is None
+            self.copied += copied or 0
+        elif isinstance(event, RunFinished) and self.left_out:
+            cases = counted(self.left_out, "failing case is", "failing cases are")
+            self.tell(
+                f"{cases} not kept in {self.out / FAILURES}: the case files are on another file system, and copies may "
+                f"take {format_bytes(COPIES)} in all; replay reads them where they are"
+            )
 
     def _kept_earlier(self) -> Iterator[Path]:
         """What was kept of the failing cases that the folder holds results of, and nothing else: files of others stay.
@@ -98,12 +117,15 @@ def _as_in_results(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def keep(source: Path, target: Path) -> None:
+def keep(source: Path, target: Path, most: int = COPIES) -> int | None:
     """Keep a case file with its external data, as hard links where possible: network cases take hundreds of megabytes.
 
     A case with external data goes into a folder of its own beside target, since other cases may use the same names;
     so does a case whose file's name is all that it is known by. Failures (the file is gone, the disk is full) are
     ignored: the record of the case is there all the same.
+
+    Return the bytes that were copied, since another file system takes no links; None where more than most bytes would
+    have to be: the case is not kept then.
     """
     own = _own(target, source)
     files = {source: target}
@@ -113,12 +135,23 @@ def keep(source: Path, target: Path) -> None:
         target.unlink(missing_ok=True)
         if os.path.isfile(own):
             shutil.rmtree(own.parent)
-        for found, kept in files.items():
-            _link(found, kept)
+        to_copy = {found: kept for found, kept in files.items() if not _link(found, kept)}
+        size = sum(found.stat().st_size for found in to_copy)
+        if size <= most:
+            for found, kept in to_copy.items():
+                shutil.copyfile(found, kept)
+            return size
+        _remove(files.values())
+        return None
     except (OSError, ValueError):
-        for kept in files.values():
-            with suppress(OSError, ValueError):
-                kept.unlink(missing_ok=True)
+        _remove(files.values())
+        return 0
+
+
+def _remove(files: Iterable[Path]) -> None:
+    for file in files:
+        with suppress(OSError, ValueError):
+            file.unlink(missing_ok=True)
 
 
 def _target(out: Path, record: Record) -> Path:
@@ -137,13 +170,15 @@ def _inode(path: Path) -> int:
         return 0
 
 
-def _link(source: Path, target: Path) -> None:
+def _link(source: Path, target: Path) -> bool:
+    """Link a file in place of another one; return whether that is possible."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     try:
         os.link(os.path.realpath(source), target)  # what a link leads to, which may go without the link
     except OSError:
-        shutil.copyfile(source, target)
+        return False
+    return True
 
 
 def _side_files(case: Path) -> dict[Path, str] | None:
