@@ -1,23 +1,15 @@
-"""Right float32 kernels in many formulations, and measures of faulty ones; no code of the package is used here."""
+"""Right float32 kernels in many formulations, and what they are held against; no code of the package is used here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
 F = np.float32
 ONE: Final = F(1)
-
-# The pixel coordinate of a grid value: the factors in different orders.
-COORDINATES: Final[dict[str, Callable[[Array, Any], Any]]] = {
-    "(g+1)*s/2": lambda g, s: (g + ONE) * s / F(2),
-    "(g+1)*(s/2)": lambda g, s: (g + ONE) * (s / F(2)),
-    "(g+1)/2*s": lambda g, s: (g + ONE) / F(2) * s,
-    "(g+1)*0.5*s": lambda g, s: (g + ONE) * F(0.5) * s,
-}
 
 
 def fused(a: Array, b: Array, c: Array) -> Array:
@@ -30,6 +22,17 @@ def flushed(values: Array) -> Array:
     """The values with subnormal numbers replaced by 0."""
     result: Array = np.where(np.abs(values) < F(2.0**-126), F(0), values)
     return result
+
+
+# The pixel coordinate of a grid value, s = size - 1: the factors in different orders, multiplied out, fused.
+COORDINATES: Final[dict[str, Callable[[Array, Any], Any]]] = {
+    "(g+1)*s/2": lambda g, s: (g + ONE) * s / F(2),
+    "(g+1)*(s/2)": lambda g, s: (g + ONE) * (s / F(2)),
+    "(g+1)/2*s": lambda g, s: (g + ONE) / F(2) * s,
+    "(g+1)*0.5*s": lambda g, s: (g + ONE) * F(0.5) * s,
+    "g*(s/2)+s/2": lambda g, s: g * (s / F(2)) + s / F(2),
+    "fused": lambda g, s: fused(g, s / F(2), s / F(2)),
+}
 
 
 def _weighted(v: list[Array], y: Array, x: Array) -> Any:
@@ -54,6 +57,18 @@ def _fused_sum(v: list[Array], y: Array, x: Array) -> Any:
     return fused(v[3], (ONE - x) * (ONE - y), fused(v[2], x * (ONE - y), first))
 
 
+def _steps(v: list[Array], y: Array, x: Array) -> Any:
+    left, right = v[0] + (ONE - y) * (v[2] - v[0]), v[1] + (ONE - y) * (v[3] - v[1])
+    return left + (ONE - x) * (right - left)
+
+
+def _all_flushed(v: list[Array], y: Array, x: Array) -> Any:
+    total: Any = F(0)
+    for corner, weight in zip(v, (x * y, (ONE - x) * y, x * (ONE - y), (ONE - x) * (ONE - y)), strict=True):
+        total = flushed(total + flushed(flushed(corner) * weight))
+    return total
+
+
 def _backwards_flushed(v: list[Array], y: Array, x: Array) -> Any:
     total = v[3] * ((ONE - x) * (ONE - y)) + v[2] * (x * (ONE - y))
     return flushed(total + v[1] * ((ONE - x) * y) + v[0] * (x * y))
@@ -64,9 +79,11 @@ INTERPOLATIONS: Final[dict[str, Callable[[list[Array], Array, Array], Any]]] = {
     "weighted sum": _weighted,
     "rows first": _rows_first,
     "columns first": _columns_first,
+    "steps": _steps,
     "fused steps": _fused_steps,
     "fused sum": _fused_sum,
     "backwards, flushed": _backwards_flushed,
+    "all flushed": _all_flushed,
 }
 
 
@@ -84,52 +101,137 @@ def sample(images: Array, grid: Array, coordinates: str, interpolation: str) -> 
     image, a, b = _axes(grid, B, H, W, coordinates)
     y0, x0 = np.floor(a), np.floor(b)
     wy, wx = (ONE - (a - y0))[:, None], (ONE - (b - x0))[:, None]
-    corners = []
+    corners, reached = [], np.zeros(len(image), bool)
     for corner in range(4):
         y, x = y0 + corner // 2, x0 + corner % 2
         inside = np.flatnonzero((y >= 0) & (y < H) & (x >= 0) & (x < W))
         values = np.zeros((len(image), C), F)
         values[inside] = images[image[inside], y[inside].astype(int), x[inside].astype(int)]
+        reached[inside] = True
         corners.append(values)
     with np.errstate(over="ignore", invalid="ignore"):
-        result: Array = INTERPOLATIONS[interpolation](corners, wy, wx).reshape(*grid.shape[:3], C)
-    return result
+        result: Array = INTERPOLATIONS[interpolation](corners, wy, wx)
+    return np.where(reached[:, None], result, F(0)).reshape(*grid.shape[:3], C)
 
 
-def scatter(
-    gradients: Array, grid: Array, shape: tuple[int, int, int, int], coordinates: str, rng: np.random.Generator | None
-) -> Array:
-    """roi_crop_backward in float32: one atomic add after the other, in the order of the bins or at random."""
+class Terms(NamedTuple):
+    """The terms y * x * g of a gradient: the flat number of the pixel that each adds to, two weights, a row of g."""
+
+    pixel: Array
+    y: Array
+    x: Array
+    g: Array
+
+    def products(self) -> Array:
+        """The rounded terms."""
+        result: Array = self.y * self.x * self.g
+        return result
+
+    def at(self, rows: Array) -> Terms:
+        """Some of the terms, in this order."""
+        return Terms(*(each[rows] for each in self))
+
+
+def terms(gradients: Array, grid: Array, shape: tuple[int, int, int, int], coordinates: str) -> Terms:
+    """The terms that roi_crop_backward sums up, in the order of the bins."""
     B, H, W, C = shape
     image, a, b = _axes(grid, B, H, W, coordinates)
     y0, x0 = np.floor(a), np.floor(b)
     wy, wx = ONE - (a - y0), ONE - (b - x0)
-    weights = [wx * wy, (ONE - wx) * wy, wx * (ONE - wy), (ONE - wx) * (ONE - wy)]
-    result, flat = np.zeros(shape, F), gradients.reshape(-1, C)
-    steps = np.arange(4 * len(image)) if rng is None else rng.permutation(4 * len(image))
-    for step in steps:
-        number, corner = divmod(int(step), 4)
-        y, x = y0[number] + corner // 2, x0[number] + corner % 2
-        if 0 <= y < H and 0 <= x < W:
-            result[image[number], int(y), int(x)] += weights[corner][number] * flat[number]
-    return result
+    y, x = np.stack([y0, y0, y0 + 1, y0 + 1], axis=1), np.stack([x0, x0 + 1, x0, x0 + 1], axis=1)
+    bins, corner = np.nonzero((y >= 0) & (y < H) & (x >= 0) & (x < W))
+    pixel = (image[bins] * H + y[bins, corner].astype(int)) * W + x[bins, corner].astype(int)
+    sides_y, sides_x = np.stack([wy, wy, ONE - wy, ONE - wy], axis=1), np.stack([wx, ONE - wx, wx, ONE - wx], axis=1)
+    return Terms(pixel, sides_y[bins, corner, None], sides_x[bins, corner, None], gradients.reshape(-1, C)[bins])
+
+
+def _added(pixel: Array, products: Array, total: Array) -> None:
+    np.add.at(total, pixel, products)  # one add after the other
+
+
+def _at_random(found: Terms, total: Array, rng: np.random.Generator) -> None:
+    mixed = found.at(rng.permutation(len(found.pixel)))
+    _added(mixed.pixel, mixed.products(), total)
+
+
+def _backwards(found: Terms, total: Array, rng: np.random.Generator) -> None:
+    found = found.at(np.arange(len(found.pixel))[::-1])
+    _added(found.pixel, found.y * (found.x * found.g), total)
+
+
+def _scattered_in_blocks(found: Terms, total: Array, rng: np.random.Generator) -> None:
+    products, parts = found.products(), int(rng.integers(2, 9))
+    for rows in np.array_split(rng.permutation(len(products)), parts):
+        partial = np.zeros_like(total)
+        _added(found.pixel[rows], products[rows], partial)
+        total += partial
+
+
+def _fused_in_order(found: Terms, total: Array, rng: np.random.Generator) -> None:
+    found = found.at(np.argsort(found.pixel, kind="stable"))
+    pixels, starts, counts = np.unique(found.pixel, return_index=True, return_counts=True)
+    for turn in range(counts.max(initial=0)):
+        rows = starts[counts > turn] + turn
+        y, x, g = found.y[rows], found.x[rows], found.g[rows]
+        total[pixels[counts > turn]] = fused(y * x, g, total[pixels[counts > turn]])
+
+
+def _pairwise(found: Terms, total: Array, rng: np.random.Generator) -> None:
+    products = found.products()
+    for pixel in np.unique(found.pixel):
+        total[pixel] = np.ascontiguousarray(products[found.pixel == pixel].T).sum(1, dtype=F)
+
+
+def _scattered_flushed(found: Terms, total: Array, rng: np.random.Generator) -> None:
+    _added(found.pixel, flushed(flushed(found.y * found.x) * flushed(found.g)), total)
+    total[:] = flushed(total)
+
+
+def _in_float64(found: Terms, total: Array, rng: np.random.Generator) -> None:
+    wide = np.zeros(total.shape)
+    np.add.at(wide, found.pixel, found.products().astype(np.float64))
+    total[:] = wide
+
+
+# How the terms of a gradient are added up.
+SCATTERS: Final[dict[str, Callable[[Terms, Array, np.random.Generator], None]]] = {
+    "in order": lambda found, total, rng: _added(found.pixel, found.products(), total),
+    "at random": _at_random,
+    "backwards": _backwards,
+    "in blocks": _scattered_in_blocks,
+    "fused": _fused_in_order,
+    "pairwise": _pairwise,
+    "flushed": _scattered_flushed,
+    "in float64": _in_float64,
+}
+
+
+def scatter(found: Terms, shape: tuple[int, int, int, int], order: str, rng: np.random.Generator) -> Array:
+    """roi_crop_backward in float32."""
+    B, H, W, C = shape
+    total = np.zeros((B * H * W, C), F)
+    SCATTERS[order](found, total, rng)
+    return total.reshape(shape)
 
 
 def sums(terms: Array, rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
     """The float32 sums of the rows of terms in many orders."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        for name, order in (("in order", np.arange(len(terms))), ("at random", rng.permutation(len(terms)))):
-            total = np.zeros(terms.shape[1], F)
-            for row in terms[order]:
-                total = total + row
-            yield name, total
-        yield "backwards", np.add.accumulate(terms[::-1], axis=0, dtype=F)[-1]
-        columns = np.ascontiguousarray(terms.T)
-        yield "pairwise", columns.sum(1, dtype=F)
-        blocks = [block.sum(0, dtype=F) for block in np.array_split(terms, max(1, len(terms) // 16))]
-        yield "in blocks", np.array(blocks).sum(0, dtype=F)
-        yield "flushed", flushed(flushed(terms).sum(0, dtype=F))
-        yield "in float64", terms.sum(0, dtype=np.float64).astype(F)
+
+    def sequential(rows: Array) -> Any:
+        return np.add.accumulate(rows, axis=0, dtype=F)[-1]
+
+    size = int(rng.integers(2, 100))
+    blocks = [sequential(block) for block in np.array_split(rng.permuted(terms, axis=0), max(1, len(terms) // size))]
+    sizes = np.abs(terms).max(1)
+    yield "in order", sequential(terms)
+    yield "backwards", sequential(terms[::-1])
+    yield "at random", sequential(rng.permutation(terms))
+    yield "ascending", sequential(terms[np.argsort(sizes)])
+    yield "descending", sequential(terms[np.argsort(-sizes)])
+    yield "pairwise", np.ascontiguousarray(terms.T).sum(1, dtype=F)
+    yield "in blocks", sequential(np.array(blocks))
+    yield "flushed", flushed(sequential(flushed(terms)))
+    yield "in float64", terms.sum(0, dtype=np.float64).astype(F)
 
 
 def worst(output: Array, baseline: Array, bound: Array) -> float:
@@ -142,12 +244,12 @@ def worst(output: Array, baseline: Array, bound: Array) -> float:
     return float(np.nan_to_num(ratios, nan=np.inf).max(initial=0.0))
 
 
-def draw_grid(rng: np.random.Generator, N: int, H: int, W: int) -> Any:
-    """Grid values anywhere, on pixel centres, one ulp beside them, and beyond the border."""
-    shape = (N, int(rng.integers(1, 6)), int(rng.integers(1, 6)))
+def draw_grid(rng: np.random.Generator, N: int, H: int, W: int, *, most: int = 5) -> Any:
+    """Grid values anywhere, on pixel centres, an ulp or a few beside them, beyond the border, all in one cell."""
+    shape = (N, *(int(side) for side in rng.integers(1, most, 2, endpoint=True)))
     steps = [2 * rng.integers(0, size, shape) / max(size - 1, 1) - 1 for size in (H, W)]
     centres = np.stack(steps, axis=-1, dtype=F, casting="same_kind")
-    kind = int(rng.integers(0, 5))
+    kind = int(rng.integers(0, 6))
     if kind == 0:
         return centres
     if kind == 1:
@@ -156,13 +258,17 @@ def draw_grid(rng: np.random.Generator, N: int, H: int, W: int) -> Any:
     if kind == 2:
         return np.where(rng.random(centres.shape) < 0.5, centres, anywhere)
     if kind == 3:
-        edges: Array = rng.choice(np.array([-1, 1, 0, -1.0000001, 1.0000001, 1.5, -1.5], F), centres.shape)
-        return edges
+        edges = np.array([-1, 1, 0, -1.0000001, 1.0000001, 1.5, -1.5, 1e10, -1e30], F)
+        return rng.choice(edges, centres.shape)
+    if kind == 4:
+        one, apart = centres[:1, :1, :1], rng.integers(-9, 10, centres.shape)
+        return (one + apart * np.spacing(one)).astype(F)
     return anywhere
 
 
-def draw_values(rng: np.random.Generator, shape: tuple[int, ...], *, decades: int = 0) -> Any:
-    """Values around one magnitude from 1e-35 to 1e30, spread over so many decades."""
-    magnitude = 10.0 ** rng.uniform(-35, 30 - decades)
-    spread = 10.0 ** rng.uniform(0, decades, shape) if decades else 1.0
+def draw_values(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    """Values around one magnitude from 1e-38 to 1e30, mostly, spread over up to eight decades."""
+    decades = float(rng.choice([0, 0, 8]))
+    magnitude = 10.0 ** rng.uniform(-38, 30 - decades)
+    spread = 10.0 ** rng.uniform(0, decades, shape)
     return (np.asarray(rng.standard_normal(shape)) * magnitude * spread).astype(F)

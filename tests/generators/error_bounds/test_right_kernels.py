@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -12,30 +14,34 @@ from generators.operator_registry import operator_named
 from tests.generators.error_bounds.kernels import (
     COORDINATES,
     INTERPOLATIONS,
+    SCATTERS,
     Array,
     draw_grid,
     draw_values,
     sample,
     scatter,
     sums,
+    terms,
     worst,
 )
 
 F = np.float32
 SIZES = (1, 2, 3, 5, 7, 33, 64, 65, 257, 1000, 2000)
+PIXELS = 70_000  # of an image; the coordinates of both axes are independent
 SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 400))]
 FORWARD, BACKWARD, VOXEL = map(operator_named, ("roi_crop_forward", "roi_crop_backward", "voxel_pooling_forward"))
 
 
-def crop_case(rng: np.random.Generator, largest: int) -> tuple[Array, Array, dict[str, int]]:
-    """Images, a grid and the sizes of a random case."""
-    H, W = (int(size) for size in rng.choice([size for size in SIZES if size <= largest], 2))
-    B = int(rng.integers(1, 3)) if H * W < 10**5 else 1
-    C = int(rng.integers(1, 5))
-    grid = draw_grid(rng, B * int(rng.integers(1, 4)), H, W)
-    images = draw_values(rng, (B, H, W, C))
+def crop_case(rng: np.random.Generator, most: int = 5) -> tuple[dict[str, int], Array]:
+    """The sizes and the grid of a random case with up to `most` bins each way."""
+    H = int(rng.choice(SIZES))
+    W = int(rng.choice([size for size in SIZES if size * H <= PIXELS]))
+    if rng.random() < 0.5:
+        H, W = W, H
+    B, C = int(rng.integers(1, 3)), int(rng.integers(1, 5))
+    grid = draw_grid(rng, B * int(rng.integers(1, 4)), H, W, most=most)
     sizes = {"B": B, "H": H, "W": W, "C": C, "N": len(grid), "OH": grid.shape[1], "OW": grid.shape[2]}
-    return images, grid, sizes
+    return sizes, grid
 
 
 def bounded(operator: Any, inputs: dict[str, Array], env: dict[str, int], output: str) -> tuple[Array, Array]:
@@ -44,59 +50,83 @@ def bounded(operator: Any, inputs: dict[str, Array], env: dict[str, int], output
     return baseline[output], operator.error_bound(inputs, env, baseline=baseline)[output]
 
 
+class Largest:
+    """The largest ratio of a right kernel, and what gave it: printed at the end (`pytest -s`)."""
+
+    def __init__(self) -> None:
+        self.ratio, self.origin, self.cases = 0.0, "", 0
+
+    def add(self, ratios: dict[str, float], case: str) -> None:
+        """Take in a case; AssertionError where a ratio is above 1."""
+        name = max(ratios, key=lambda each: ratios[each])
+        self.cases += 1
+        if ratios[name] > self.ratio:
+            self.ratio, self.origin = ratios[name], f"{name}; {case}"
+        assert ratios[name] <= 1, f"{name} has {ratios[name]} in {case}"
+
+
+@pytest.fixture(scope="module")
+def largest() -> Iterator[dict[str, Largest]]:
+    """The largest ratios by operator."""
+    found: dict[str, Largest] = defaultdict(Largest)
+    yield found
+    for op, each in found.items():
+        print(f"\n{op}: {each.cases} cases, largest ratio of a right kernel {each.ratio:.3f} ({each.origin})", end="")
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_samples(seed: int) -> None:
+def test_samples(seed: int, largest: dict[str, Largest]) -> None:
     rng = np.random.default_rng(seed)
-    for _ in range(8):
-        images, grid, sizes = crop_case(rng, 2000)
+    for _ in range(4):
+        sizes, grid = crop_case(rng)
+        images = draw_values(rng, (sizes["B"], sizes["H"], sizes["W"], sizes["C"]))
         baseline, bound = bounded(FORWARD, {"input": images, "grid": grid}, sizes, "output")
         ratios = {
-            (coordinates, interpolation): worst(sample(images, grid, coordinates, interpolation), baseline, bound)
+            f"{coordinates}, {interpolation}": worst(sample(images, grid, coordinates, interpolation), baseline, bound)
             for coordinates in COORDINATES
             for interpolation in INTERPOLATIONS
         }
-        assert max(ratios.values()) <= 1, (sizes, ratios)
+        largest["roi_crop_forward"].add(ratios, f"seed {seed}, {sizes}")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_gradients(seed: int) -> None:
+def test_gradients(seed: int, largest: dict[str, Largest]) -> None:
     rng = np.random.default_rng([seed, 1])
-    for _ in range(4):
-        images, grid, sizes = crop_case(rng, 65)
+    for most in (5, 5, 40):
+        sizes, grid = crop_case(rng, most)
+        shape = sizes["B"], sizes["H"], sizes["W"], sizes["C"]
         gradients = draw_values(rng, (*grid.shape[:3], sizes["C"]))
         baseline, bound = bounded(BACKWARD, {"grad_output": gradients, "grid": grid}, sizes, "grad_input")
-        B, H, W, C = images.shape
-        ratios = {
-            (coordinates, order is None): worst(
-                scatter(gradients, grid, (B, H, W, C), coordinates, order), baseline, bound
-            )
-            for coordinates in COORDINATES
-            for order in (None, rng)
-        }
-        assert max(ratios.values()) <= 1, (sizes, ratios)
+        ratios = {}
+        for coordinates in COORDINATES:
+            found = terms(gradients, grid, shape, coordinates)
+            for order in SCATTERS:
+                ratios[f"{coordinates}, {order}"] = worst(scatter(found, shape, order, rng), baseline, bound)
+        largest["roi_crop_backward"].add(ratios, f"seed {seed}, {sizes}")
+
+
+def sum_ratios(points: int, channels: int, rng: np.random.Generator) -> dict[str, float]:
+    """The ratios of float32 sums of so many points in one cell."""
+    features = draw_values(rng, (1, points, channels))
+    inputs = {"geom_xyz": np.zeros((1, points, 3), np.int32), "input_features": features}
+    env = dict.fromkeys(("batch_size", "num_voxel_x", "num_voxel_y", "num_voxel_z"), 1)
+    env |= {"num_points": points, "num_channels": channels}
+    baseline, bound = bounded(VOXEL, inputs, env, "output_features")
+    return {name: worst(total.reshape(baseline.shape), baseline, bound) for name, total in sums(features[0], rng)}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_sums(seed: int) -> None:
+def test_sums(seed: int, largest: dict[str, Largest]) -> None:
     rng = np.random.default_rng([seed, 2])
     for points in (1, 2, 3, 17, 300, int(10 ** rng.uniform(3, 4))):
-        features = draw_values(rng, (1, points, 3), decades=8)
-        inputs = {"geom_xyz": np.zeros((1, points, 3), np.int32), "input_features": features}
-        env = dict.fromkeys(("batch_size", "num_voxel_x", "num_voxel_y", "num_voxel_z"), 1)
-        baseline, bound = bounded(VOXEL, inputs, env | {"num_points": points, "num_channels": 3}, "output_features")
-        ratios = {name: worst(total.reshape(baseline.shape), baseline, bound) for name, total in sums(features[0], rng)}
-        assert max(ratios.values()) <= 1, (points, ratios)
+        largest["voxel_pooling_forward"].add(sum_ratios(points, 3, rng), f"seed {seed}, {points} points")
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_points_in_a_cell() -> None:
-    rng = np.random.default_rng(5)
-    features = draw_values(rng, (1, 100_000, 2), decades=8)
-    inputs = {"geom_xyz": np.zeros((1, 100_000, 3), np.int32), "input_features": features}
-    env = dict.fromkeys(("batch_size", "num_voxel_x", "num_voxel_y", "num_voxel_z"), 1)
-    baseline, bound = bounded(VOXEL, inputs, env | {"num_points": 100_000, "num_channels": 2}, "output_features")
-    for name, total in sums(features[0], rng):
-        assert worst(total.reshape(baseline.shape), baseline, bound) <= 1, name
+@pytest.mark.parametrize("seed", range(10))
+def test_a_hundred_thousand_points_in_a_cell(seed: int, largest: dict[str, Largest]) -> None:
+    ratios = sum_ratios(100_000, 2, np.random.default_rng([seed, 5]))
+    largest["voxel_pooling_forward"].add(ratios, f"seed {seed}, 100000 points")
 
 
 def test_faulty_samples_are_beyond() -> None:
@@ -162,6 +192,20 @@ def test_where_no_answer_is_given() -> None:
     assert np.isnan(near), "the floor may fall on the cell with the NaN"
     assert last > 0
     assert outside == 0
+
+
+def test_no_answer_where_a_partial_sum_of_a_gradient_may_overflow() -> None:
+    """Two bins at the first pixel, 3e38 and -3e38, add up to 0; one at the last pixel is 1."""
+    gradients = np.array([3e38, -3e38, 1], F).reshape(1, 1, 3, 1)
+    grid = np.array([[[[0, -1], [0, -1], [0, 1]]]], F)
+    sizes = {"B": 1, "H": 1, "W": 9, "C": 1, "N": 1, "OH": 1, "OW": 3}
+    baseline, bound = bounded(BACKWARD, {"grad_output": gradients, "grid": grid}, sizes, "grad_input")
+    assert baseline.reshape(-1).tolist() == [0] * 8 + [1]
+    first, *others = bound.reshape(-1)
+    assert np.isnan(first)
+    assert [bool(other > 0) for other in others] == [True] + [False] * 5 + [True, True], "floors may fall inwards"
+    _, small = bounded(BACKWARD, {"grad_output": gradients / F(10), "grid": grid}, sizes, "grad_input")
+    assert np.isfinite(small).all()
 
 
 def test_copies_have_a_bound_of_zero_and_integers_none() -> None:
