@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import wait
 from typing import Any, Final
 
 from generators.casegen.worker_pool import available_memory
@@ -21,7 +20,7 @@ from mluops_cli.core.events import CaseStarted, Heartbeat, Listener, RunFinished
 from mluops_cli.execution.interrupt import Interrupt, interruptible
 from mluops_cli.execution.recorder import Recorder, RunSettings
 from mluops_cli.execution.workers.channel import BrokenChannelError
-from mluops_cli.execution.workers.handle import WorkerProcess
+from mluops_cli.execution.workers.handle import WorkerProcess, wait_readable
 from mluops_cli.processes.scratch_dir import sweep
 from mluops_cli.processes.tree_memory import memory_held, process_trees
 from schemas.errors import InputError, UnavailableError
@@ -151,7 +150,7 @@ class _Supervisor:
         late = min((worker.since + self.settings.options.timeout - now for worker in self.running), default=_TICK)
         late = min(late, _LOOK if self.running else _TICK)
         handles: list[Any] = [interrupt.handle, *(each for worker in workers for each in worker.waitables())]
-        wait(handles, min(max(late, 0.0), _TICK))
+        wait_readable(handles, min(max(late, 0.0), _TICK))
         for worker in workers:
             worker.drain()
             if worker in self.starting:

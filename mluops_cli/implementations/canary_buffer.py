@@ -13,6 +13,7 @@ Array = np.ndarray[Any, Any]
 CANARY_BYTES: Final = 4096  # on each side: a whole lost row or tile falls into them, and a check takes a microsecond
 ALIGNMENT: Final = 64
 CANARY: Final = 0xA5
+_INTACT: Final = bytes([CANARY]) * CANARY_BYTES
 
 
 class CanaryBuffer:
@@ -20,7 +21,7 @@ class CanaryBuffer:
 
     def __init__(self, size: int) -> None:
         raw = np.empty(CANARY_BYTES + size + CANARY_BYTES + ALIGNMENT, np.uint8)
-        start = CANARY_BYTES + (-(raw.ctypes.data + CANARY_BYTES)) % ALIGNMENT
+        start = CANARY_BYTES + (-(raw.__array_interface__["data"][0] + CANARY_BYTES)) % ALIGNMENT
         self.bytes: Array = raw[start : start + size]
         self._before = raw[start - CANARY_BYTES : start]
         self._after = raw[start + size : start + size + CANARY_BYTES]
@@ -33,6 +34,8 @@ class CanaryBuffer:
 
     def corruption(self) -> str | None:
         """Return which canary bytes were overwritten, None where all are intact."""
+        if self._before.tobytes() == self._after.tobytes() == _INTACT:
+            return None
         return corruption(self._before, self._after)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import os
 import select
@@ -10,8 +11,7 @@ import signal
 import sys
 import threading
 import time
-import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -33,6 +33,18 @@ _THREADS: Final = (
 
 
 _STARTING: Final = threading.Lock()  # a start changes state of the whole process for a moment
+
+
+def wait_readable(handles: Iterable[Any], seconds: float) -> bool:
+    """Wait until a handle can be read or has ended, at most so many seconds; return whether one can or has.
+
+    Handles are descriptors, or objects that have one; OSError where one is closed. multiprocessing.connection.wait does
+    the same through a selector, which takes several times as long.
+    """
+    poller = select.poll()
+    for handle in handles:
+        poller.register(handle, select.POLLIN)
+    return bool(poller.poll(math.ceil(seconds * 1000)))
 
 
 class WorkerProcess:
@@ -73,14 +85,14 @@ class WorkerProcess:
             self._lost = 0
         self._used = True
         self.since = time.monotonic()
-        self._token = uuid.uuid4().hex
+        self._token = os.urandom(16).hex()
         self.pipe.send_bytes(json.dumps(task | {"token": self._token}).encode())
 
     def receive(self) -> dict[str, Any] | None:
         """The next message that has arrived, None where there is none; BrokenChannelError where it is malformed."""
         with suppress(OSError):  # closed
             for _ in range(_CHUNKS):
-                if not self._readable or not (data := os.read(self.pipe.fileno(), _CHUNK)):
+                if not wait_readable([self.pipe], 0) or not (data := os.read(self.pipe.fileno(), _CHUNK)):
                     break
                 self._frames.feed(data)
                 if len(data) < _CHUNK:
@@ -101,16 +113,9 @@ class WorkerProcess:
     def unread(self) -> bool:
         """Whether bytes have arrived after the last message."""
         try:
-            return bool(self._frames) or self._readable
+            return bool(self._frames) or wait_readable([self.pipe], 0)
         except OSError:
             return False
-
-    @property
-    def _readable(self) -> bool:
-        """Whether a read of the pipe would return at once; Connection.poll takes ten times as long. OSError: closed."""
-        poller = select.poll()
-        poller.register(self.pipe.fileno(), select.POLLIN)
-        return bool(poller.poll(0))
 
     def drain(self) -> None:
         """Read what it has printed so far. Of long texts the start and the end are kept."""
@@ -147,7 +152,7 @@ class WorkerProcess:
         return bytes(self._head + gap + self._tail).decode("utf-8", "backslashreplace")
 
     def waitables(self) -> list[Any]:
-        """Handles for multiprocessing.connection.wait: readable when it sends, prints or ends."""
+        """Handles for wait_readable: readable when it sends, prints or ends."""
         return [self.pipe, self.process.sentinel, *([self.printed] if self._open else [])]
 
     @property
