@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import xxhash
 
-from generators.contracts.checks import violations
+from generators.contracts.checks import illegal_case, other_number, violations
 from generators.contracts.faults import Fault, tensors_with
 from generators.contracts.file_parameters import count_of, parameters_of
 from generators.contracts.model import LARGE, Contract, Shape
@@ -180,8 +180,7 @@ class Bound:
     def computed(self, inputs: Mapping[str, Array | None], params: Mapping[str, Any] | None = None) -> Arrays:
         """All outputs as the reference kernel computes them, with the file's parameters or others."""
         if self.operator is None:
-            text = f"carries no baseline, and operator {self.op} has no reference kernel to compute it"
-            raise InputError(text, SourceLocation(str(self.file.path)))
+            raise InputError(without_baseline(self.op), SourceLocation(str(self.file.path)))
         return self.operator.baseline(inputs, self.shapes, self.params if params is None else params)
 
     def error_bounds(
@@ -222,8 +221,7 @@ class Bound:
         if name in self.omitted or record.absent:
             return None
         if record.source == "random_data" and record.elements:
-            if record.span >= LARGE:
-                raise InputError(f"{record.span} elements are to be drawn, {LARGE} or more", record.place)
+            check_drawn_size(record)
             drawn = draw_random_data(record, (self.fingerprint, index), warn)
             drawn.flags.writeable = False
             return drawn
@@ -272,6 +270,17 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
     return bound
 
 
+def check_drawn_size(record: TensorRecord) -> None:
+    """InputError where an input is too large for its values to be drawn."""
+    if record.span >= LARGE:
+        raise InputError(f"{record.span} elements are to be drawn, {LARGE} or more", record.place)
+
+
+def without_baseline(op: str) -> str:
+    """What is wrong with a file without a baseline whose operator has no contract here."""
+    return f"carries no baseline, and operator {op} has no reference kernel to compute it"
+
+
 def _named(file: CaseFile, operator: Operator | None, place: SourceLocation) -> tuple[dict[str, TensorRecord], ...]:
     """Inputs and outputs by name."""
     roles = file.inputs, file.outputs
@@ -282,8 +291,7 @@ def _named(file: CaseFile, operator: Operator | None, place: SourceLocation) -> 
     contract = operator.contract
     for role, given, wanted in (("inputs", file.inputs, contract.inputs), ("outputs", file.outputs, contract.outputs)):
         if len(given) != len(wanted):
-            expected = f"{len(wanted)}: {', '.join(each.name for each in wanted)}"
-            raise InputError(f"{file.op} has {len(given)} {role}, expected {expected}", place)
+            raise InputError(other_number(file.op, len(given), role, wanted), place)
     specs = contract.inputs, contract.outputs
     return tuple(
         {spec.name: record for spec, record in zip(own, role, strict=True)}
@@ -322,15 +330,27 @@ def _check(bound: Bound, place: SourceLocation) -> None:
         stored = record.source is not None or name in bound.omitted or record.absent
         if not stored and record.elements:
             raise InputError(f"input {name} has neither values nor random_data", record.place)
+    for record in _unread(bound):
+        record.check_count()
     if bound.operator is not None and bound.expect == (SUCCESS,) and not bound.faults:
         _check_contract(bound, bound.operator.contract, place)
+
+
+def _unread(bound: Bound) -> Iterator[TensorRecord]:
+    """Tensors with values that count but may never be read: large ones, and outputs that a run doesn't compare."""
+    kept = SUCCESS in bound.expect and bound.carries_baseline
+    for record in bound.inputs.values():
+        if record.has_values and record.span >= LARGE:
+            yield record
+    for name, record in bound.outputs.items():
+        if kept and record.has_values and (record.span >= LARGE or name not in bound.compared):
+            yield record
 
 
 def _check_contract(bound: Bound, contract: Contract, place: SourceLocation) -> None:
     found = violations(contract, bound.descriptors, bound.params)
     if found:
-        listed = "; ".join(violation.text for violation in found)
-        raise InputError(f"no legal case of {contract.op}: {listed}", place)
+        raise InputError(illegal_case(contract.op, found), place)
 
 
 def stored_bytes(bound: Bound) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import CodeType
@@ -33,6 +33,16 @@ class Violation:
     statuses: tuple[str, ...]
     text: str
     origin: str = DESIGN
+
+
+def illegal_case(op: str, found: Iterable[Violation]) -> str:
+    """What is wrong with a case of an operator that breaks these rules."""
+    return f"no legal case of {op}: {'; '.join(violation.text for violation in found)}"
+
+
+def other_number(op: str, found: int, role: str, wanted: Sequence[TensorSpec]) -> str:
+    """What is wrong with a case that has another number of tensors than its operator."""
+    return f"{op} has {found} {role}, expected {len(wanted)}: {', '.join(each.name for each in wanted)}"
 
 
 class Tensor(Protocol):
@@ -69,7 +79,10 @@ def violations(
         return [Violation(f"{name}.descriptor", (BAD_PARAM,), f"{name} has no descriptor") for name in missing]
     given = [descriptor for name in contract.tensors if (descriptor := descriptors[name]) is not None]
     if env is None:
-        env = contract.bind({name: each.dims for name, each in zip(contract.tensors, given, strict=True)}, params)
+        try:
+            env = contract.bind({name: each.dims for name, each in zip(contract.tensors, given, strict=True)}, params)
+        except UNCOMPUTABLE:  # a parameter that a default depends on is missing, or has the wrong form: reported below
+            env = dict(params)
     whole = None not in env.values()  # None: a parameter is missing
     return [] if whole and sound(contract, given, env) else violations_one_by_one(contract, given, env)
 

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.contracts.file_parameters import plain_message
+from generators.contracts.file_parameters import parameters_of
 from generators.data.random_data import KINDS, RandomData
 from generators.importing.draft import CaseDraft, Imported, Note, TensorDraft, dist_of, plain
+from generators.operator_registry import operators
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.casefiles.requested_criteria import criteria_of
 from schemas.casefiles.tensors import TensorRecord
@@ -27,8 +28,8 @@ def read_dump(path: Path, name: str) -> Imported:
         if case.numbering.text:
             raise InputError(f"{path}: {case.numbering.text}")
         check_name(case.op, "operator", SourceLocation(str(path)))
-        message = case.params_message()
-        params = {} if message is None else plain_message(message)
+        operator = operators().get(case.op)
+        params = parameters_of(case, None if operator is None else operator.contract)
         draft = CaseDraft(
             case.op,
             name,
@@ -52,7 +53,9 @@ def _tensor(record: TensorRecord, is_input: bool, note: Note) -> TensorDraft:
             draft.stored = np.ascontiguousarray(record.array())
         except InputError as error:
             note(f"{error}: these values are not kept, the contract's default is sampled")
-    elif record.has_values:
+    elif not record.has_values:
+        note(f"{record.place}: neither values nor random_data: the contract's default is sampled")
+    else:
         note(f"values of more than {_KEPT} bytes are not kept: the contract's default is sampled")
     return draft
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from generators.contracts.checks import Violation, violations
+from generators.contracts.checks import Violation, illegal_case, other_number, violations
 from generators.contracts.model import OURS, Contract
 from generators.contracts.operator import Operator
 from generators.importing.draft import CaseDraft, Note, TensorDraft
@@ -38,8 +38,7 @@ def entry_of(draft: CaseDraft, operator: Operator | None, note: Note) -> Entry:
     tensors = {"inputs": draft.inputs, "outputs": draft.outputs}
     for role in _ROLES:
         if len(tensors[role]) != len(specs[role]):
-            names = ", ".join(spec.name for spec in specs[role])
-            raise InputError(f"{len(tensors[role])} {role}, {draft.op} has {len(specs[role])}: {names}")
+            raise InputError(other_number(draft.op, len(tensors[role]), role, specs[role]))
     entry: Entry = {}
     params = _params(draft, contract, note)
     if params:
@@ -59,11 +58,11 @@ def entry_of(draft: CaseDraft, operator: Operator | None, note: Note) -> Entry:
         entry["criteria"] = {name: given for name, given in criteria.items() if given != own[name]}
     if draft.tags:
         entry["tags"] = list(draft.tags)
-    _set_expectation(entry, draft, contract, params)
+    _set_expectation(entry, draft, contract, params, note)
     return entry
 
 
-def _set_expectation(entry: Entry, draft: CaseDraft, contract: Contract, params: Mapping[str, Any]) -> None:
+def _set_expectation(entry: Entry, draft: CaseDraft, contract: Contract, params: Mapping[str, Any], note: Note) -> None:
     """What is expected of a case that breaks one rule; InputError where nothing can be expected of it."""
     tensors = (*draft.inputs, *draft.outputs)
     descriptors = {
@@ -73,9 +72,10 @@ def _set_expectation(entry: Entry, draft: CaseDraft, contract: Contract, params:
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
     found: list[Violation] = violations(contract, descriptors, given)
     if len(found) > 1 or (found and not found[0].statuses):
-        raise InputError("; ".join(violation.text for violation in found))
+        raise InputError(illegal_case(contract.op, found))
     if found and found[0].statuses != ("SUCCESS",):
         key = "expect_beyond_design" if found[0].origin == OURS else "expect"
+        note(f"{draft.place}: {illegal_case(contract.op, found)}: it is to answer {' or '.join(found[0].statuses)}")
         entry[key] = list(found[0].statuses) if len(found[0].statuses) > 1 else found[0].statuses[0]
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import rich_click as click
 
+from mluops_cli.commands.messages import report_problem, report_warning
 from mluops_cli.commands.options import ByteSize, generation_option
-from mluops_cli.core.escaping import one_line
 
 if TYPE_CHECKING:
     from schemas.casefiles.reading import CaseFile
@@ -62,36 +62,33 @@ def command(
                 raise InputError(f"{path}: not converted, {to} is a file to be converted itself: choose another DST")
             with read_case(path, enum_numbering) as case:
                 _warn_of(case)
-                convert_case(case, to, plain=plain, inline_limit=inline_limit, warn=_warn)
+                convert_case(case, to, plain=plain, inline_limit=inline_limit, warn=report_warning)
             written += 1
         except MluopsError as error:
             if not tree:
                 raise
-            click.echo(one_line(str(error)), err=True)
+            report_problem(error)
             failed = max(failed, error.exit_code)
     if tree:
         click.echo(f"{counted(written, 'case file')} in {target}")
     return failed
 
 
-def _warn(message: str) -> None:
-    click.echo(f"warning: {one_line(message)}", err=True)
-
-
 def _warn_of(case: CaseFile) -> None:
     """Warn of an uncertain enum numbering and of wrong numbers of values; InputError for the older numbering."""
     from schemas.casefiles.enum_numbering import OLD
     from schemas.errors import InputError
-    from schemas.suggest import counted
 
     if case.numbering.word == OLD:
         raise InputError(f"{case.path}: {case.numbering.text}")
     if case.numbering.text:
-        _warn(f"{case.path}: {case.numbering.text}")
+        report_warning(f"{case.path}: {case.numbering.text}")
     for record in (*case.inputs, *case.outputs):
-        count = record.value_count() if record.bulk is not None else None
-        if count is not None and count != record.span:
-            _warn(f"{record.place}: {counted(count, 'value')}, expected {record.span} for shape {list(record.shape)}")
+        try:
+            if record.bulk is not None:  # external data are looked at where they are copied
+                record.check_count()
+        except InputError as error:
+            report_warning(error)
 
 
 def _file(source: Path, target: Path, format_: str | None) -> Path:
@@ -119,7 +116,7 @@ def _tree(source: Path, target: Path, format_: str | None) -> list[tuple[Path, P
     for path, name in find_case_files([source], skipped=[target], both_forms=True):
         to = target / f"{name}.{format_}" if format_ else target / f"{name}{_OTHER[path.suffix]}"
         if to in pairs:
-            _warn(f"{path}: left out, {to} is written from the .pb of that name")
+            report_warning(f"{path}: left out, {to} is written from the .pb of that name")
         else:
             pairs[to] = path
     if not pairs:

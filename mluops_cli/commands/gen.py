@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
+from mluops_cli.commands.messages import report_problem, report_warning
 from mluops_cli.commands.options import (
     ByteSize,
     Names,
@@ -121,7 +122,7 @@ def command(
     matches = parse_keywords(keywords) if keywords is not None else lambda case: True
     plan = _completions(sources, matches, options) if sources else _generations(ops, suites, specs, matches, options)
     for problem in plan.problems:
-        click.echo(problem, err=True)
+        report_problem(problem)
     code = WRONG_INPUT if plan.problems else 0
     if not plan.tasks:
         click.echo("nothing selected", err=True)
@@ -257,11 +258,11 @@ def _write(tasks: Sequence[Task], options: WriteOptions, plugins: Sequence[Path]
                 if isinstance(result, UnavailableError):
                     raise result  # a full disk is not the case's fault: the next one would fail too
                 if isinstance(result, MluopsError):
-                    click.echo(str(result), err=True)
+                    report_problem(result)
                     code = max(code, result.exit_code)
                 else:
                     for warning in result.get("warnings", ()):
-                        click.echo(f"warning: {warning}", err=True)
+                        report_warning(warning)
                     sizes.append(result["bytes"])
     click.echo(f"{number_of(len(sizes), 'case')}, {format_bytes(sum(sizes))} in {options.out}")
     return code

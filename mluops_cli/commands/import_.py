@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import rich_click as click
 
+from mluops_cli.commands.messages import report_problem, report_warning
 from mluops_cli.commands.options import plugin_option
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.statuses import NOTHING_SELECTED, WRONG_INPUT
@@ -101,11 +102,11 @@ def _write(out: Path, specs: list[ImportedSpec]) -> tuple[list[tuple[str, ...]],
 def _report(problems: list[str], left_out: list[str], notes: Counter[str]) -> None:
     """Errors and warnings, on stderr."""
     for problem in problems:
-        click.echo(problem, err=True)
+        report_problem(problem)
     for line in left_out:
-        click.echo(f"warning: {line}", err=True)
+        report_warning(line)
     for note, count in sorted(notes.items()):
-        click.echo(f"warning: {note}{f' ({count} times)' if count > 1 else ''}", err=True)
+        report_warning(f"{note}{f' ({count} times)' if count > 1 else ''}")
 
 
 def _files(sources: tuple[Path, ...]) -> Iterator[tuple[Path, str, bool]]:

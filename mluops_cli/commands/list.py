@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from mluops_cli.commands.messages import report_warning
 from mluops_cli.commands.options import plugin_option
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.units import format_bytes
@@ -32,7 +33,7 @@ def command(ops: tuple[str, ...], specs: tuple[Path, ...], plugins: tuple[Path, 
     from generators.operator_registry import broken_entry_points
 
     for problem in broken_entry_points().values():
-        click.echo(f"warning: {problem}", err=True)
+        report_warning(problem)
     counts: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
     for case in _cases(ops, specs):

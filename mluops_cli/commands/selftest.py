@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import rich_click as click
 
+from mluops_cli.commands.messages import report_problem
 from mluops_cli.commands.options import Names, generation_option, plugin_option
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.escaping import one_line
@@ -58,7 +59,7 @@ def command(
             try:
                 tested.append(_test(case, jobs))
             except MluopsError as error:
-                click.echo(one_line(f"{case.id}: {error}"), err=True)
+                report_problem(f"{case.id}: {error}")
                 broken = True
                 continue
             _print_case(tested[-1])

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import rich_click as click
 
+from mluops_cli.commands.messages import report_warning
 from mluops_cli.commands.options import ByteSize, generation_option, plugin_option
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.escaping import one_line
@@ -49,7 +50,7 @@ def command(
         tensors = named_tensors(case)
         values = {text: sliced(text, tensors).copy() for text in wanted}
     for warning in shown["warnings"]:
-        click.echo(f"warning: {one_line(warning)}", err=True)
+        report_warning(warning)
     if as_json:
         shown["values"] = {text: plain_values(each) for text, each in values.items()}
         click.echo(json.dumps(_without_nan(shown), indent=1, allow_nan=False))

@@ -15,7 +15,6 @@ from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, MluopsError
 from schemas.protos.messages import print_text
 from schemas.status import SUCCESS
-from schemas.suggest import counted
 
 
 def describe(case: CaseFile, limit: float) -> dict[str, Any]:
@@ -121,19 +120,18 @@ def _tensor(record: TensorRecord, limit: float, warnings: list[str]) -> dict[str
     }
     if not record.has_values:
         return shown
+    problems: list[MluopsError] = []
     try:
-        count = record.value_count()
-        if count is not None and count != record.span:
-            what = "span of" if record.strides is not None else "shape"
-            warnings.append(
-                f"{record.place}: {counted(count, 'value')}, expected {record.span} for {what} {shown['shape']}"
-            )
-            if record.source == "path":
-                return shown  # the file may be of any size
-        if record.span * record.dtype.width <= limit:
-            shown |= statistics_of(record)
+        record.check_count()
     except MluopsError as error:
-        warnings.append(str(error))
+        problems.append(error)
+    if not problems or record.source != "path":  # external data of another size may be of any size
+        try:
+            if record.span * record.dtype.width <= limit:
+                shown |= statistics_of(record)
+        except MluopsError as error:
+            problems.append(error)
+    warnings += dict.fromkeys(map(str, problems))
     return shown
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from generators.casegen.manifest import hash_mismatches
-from generators.contracts.binding import bind
+from generators.contracts.binding import bind, without_baseline
 from generators.contracts.operator import Operator
 from mluops_cli.core.discovery import manifest_entry
 from mluops_cli.judging.weakness import swallowed, weakness
@@ -33,10 +33,12 @@ def check_baseline(case: CaseFile, operator: Operator | None) -> Iterator[Findin
         yield Finding(WARNING, "baseline", place, "threshold_use leaves out every output: nothing is judged")
     if missing and device == "GPU":
         text = f"device GPU says that the file carries its baseline, but there are {listed}"
+        if operator is None:
+            text = f"{without_baseline(case.op)}: {text}"
         fix = "mluops gen --from fills it in" if operator is not None else "dump the outputs into the file"
         yield Finding(ERROR if operator is None else WARNING, "baseline", place, text, fix)
     elif missing and operator is None:
-        text = f"no baseline: {listed}, and there is no reference kernel of {case.op} here"
+        text = f"{without_baseline(case.op)}: {listed}"
         yield Finding(WARNING, "baseline", place, text, "dump the outputs into the file")
     elif judged and not missing and device == "CPU":
         text = "device CPU means that the baseline is computed: other runners ignore the stored outputs"

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 
+from generators.contracts.binding import check_drawn_size
 from generators.contracts.operator import Operator
 from generators.data.random_data import KINDS, RandomData
 from mluops_cli.lint.finding import ERROR, NOTE, WARNING, Finding
@@ -55,6 +56,7 @@ def _check_bounds(record: TensorRecord, place: str) -> Iterator[Finding]:
 def _problem(asked: RandomData, record: TensorRecord) -> str:
     """Return why the values can't be drawn, empty where they can."""
     try:
+        check_drawn_size(record)
         asked.values(record.dtype.name)
     except InputError as error:
         return error.message

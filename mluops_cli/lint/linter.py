@@ -41,8 +41,11 @@ def check_file(path: Path, enum_numbering: str) -> list[Finding]:
         with read_case(path, enum_numbering) as case:
             numbering = case.numbering
             if numbering.word == OLD:  # read in the current numbering, the rest means something else
-                text = f"its bytes are of the older enum numbering: {'; '.join(numbering.reasons)}"
-                return [Finding(ERROR, "numbering", str(path), text, "read it with --generation old, or convert it")]
+                return [
+                    Finding(
+                        ERROR, "numbering", str(path), numbering.text, "read it with --generation old, or convert it"
+                    )
+                ]
             found = []
             if numbering.text:
                 fix = "say --generation current or old; files with criteria or ARRAY tensors mostly need no option"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
+from generators.contracts.binding import bind
 from generators.contracts.model import LARGE
 from generators.contracts.operator import Operator
 from mluops_cli.lint.finding import ERROR, NOTE, WARNING, Finding
@@ -13,7 +15,6 @@ from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, UnavailableError
 from schemas.status import SUCCESS
-from schemas.suggest import counted
 from schemas.wire.codec import MAX_MESSAGE
 
 _NEAR: Final = 0.9  # of a limit
@@ -31,33 +32,55 @@ def expects_failure(case: CaseFile) -> bool:
 
 
 def check_values(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
-    """As many values as elements, each in the dtype's range, in a file that may be read."""
+    """As many values as elements, each in the dtype's range, in a file that may be read.
+
+    Wrong values of outputs are warnings where the baseline is computed: nothing reads them.
+    """
+    unread = _unread(case, operator)
     for record in records(case):
-        place = str(record.place)
-        if not record.has_values:
-            continue
-        try:
-            if record.source == "path":
-                check_inside(record.folder, record.header.path, record.place)
-        except InputError as error:
-            yield Finding(ERROR, "path", place, error.message, "move the external data beside the case file")
-            continue
-        try:
-            count = record.value_count()
-            if count is not None and count != record.span:
-                text = f"{counted(count, 'value')}, expected {record.span} for shape {list(record.shape)}"
-                if record.strides is not None:
-                    text += f" with strides {list(record.strides)}"
-                yield Finding(ERROR, "count", place, text, "correct the shape or the values: gen and run refuse it")
-            every_value_fits = record.source == "value_f" and record.dtype.name in _EVERY_FLOAT
-            if record.source != "path" and not every_value_fits:
-                for _ in record.blocks():
-                    pass
-        except InputError as error:
-            rule = "path" if record.source == "path" else "values"
-            yield Finding(ERROR, rule, place, error.message)
-        except UnavailableError as error:
-            yield Finding(NOTE, "path", place, str(error))
+        for finding in _check_values(record):
+            lesser = finding.severity == ERROR and any(record is each for each in unread)
+            yield replace(finding, severity=WARNING, fix="leave them out: they are not read") if lesser else finding
+
+
+def _unread(case: CaseFile, operator: Operator | None) -> Sequence[TensorRecord]:
+    """The outputs whose stored values nothing reads."""
+    try:
+        return () if bind(case, operator).carries_baseline else case.outputs
+    except InputError:
+        return ()  # check_contract reports it
+
+
+def _check_values(record: TensorRecord) -> Iterator[Finding]:
+    place = str(record.place)
+    if not record.has_values:
+        return
+    try:
+        if record.source == "path":
+            check_inside(record.folder, record.header.path, record.place)
+    except InputError as error:
+        yield Finding(ERROR, "path", place, error.message, "move the external data beside the case file")
+        return
+    try:
+        record.value_count()
+        yield from _check_count(record)
+        every_value_fits = record.source == "value_f" and record.dtype.name in _EVERY_FLOAT
+        if record.source != "path" and not every_value_fits:
+            for _ in record.blocks():
+                pass
+    except InputError as error:
+        rule = "path" if record.source == "path" else "values"
+        yield Finding(ERROR, rule, place, error.message)
+    except UnavailableError as error:
+        yield Finding(NOTE, "path", place, str(error))
+
+
+def _check_count(record: TensorRecord) -> Iterator[Finding]:
+    try:
+        record.check_count()
+    except InputError as error:
+        fix = "correct the shape or the values: gen and run refuse it"
+        yield Finding(ERROR, "count", str(record.place), error.message, fix)
 
 
 def check_sources(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.casefiles.external_data import find_external
+from schemas.casefiles.external_data import ExternalFile, find_external
 from schemas.dtypes import BY_ENUM, DType
 from schemas.errors import InputError, SourceLocation, located
 from schemas.protos import messages as proto
@@ -21,6 +21,7 @@ from schemas.wire import value_fields as values
 
 ABSENT: Final = "NULL"  # a tensor whose id contains it has a null descriptor and a null pointer
 LARGEST: Final = 2**63 - 1  # elements
+MOST_DIMS: Final = 30  # of a tensor: the array of one may have two more (NumPy 1 has 32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,6 +106,23 @@ class TensorRecord:
                 return int(file.size(math.ceil(self.span * self.dtype.width)) // self.dtype.width)
         return None
 
+    def check_count(self) -> None:
+        """InputError where values are stored, but not as many as the tensor has elements."""
+        with located(self.place):
+            if self.bulk is not None:
+                per_element = values.part_dtype(self.dtype)[1]
+                entries, expected = self.bulk.count(), self.span * per_element
+                if entries != expected:
+                    halves = " (high and low halves apart)" if self.dtype.name == "int31" else " (re and im apart)"
+                    found = f"{self.bulk.name} holds {counted(entries, 'value')}{halves if per_element == 2 else ''}"
+                    raise InputError(f"{found}, expected {expected} for {self._shape_text()}")
+            elif self.source == "path":
+                self._external_file(self.span)
+
+    def _shape_text(self) -> str:
+        strides = "" if self.strides is None else f" with strides {list(self.strides)}"
+        return f"shape {list(self.shape)}{strides}"
+
     def stored(self) -> NDArray[Any]:
         """The stored values, flat, not checked against the shape, in the storage of value_fields.part_dtype, read-only.
 
@@ -144,19 +162,13 @@ class TensorRecord:
         tensor is a strided view of its span. InputError where the number of values and of elements differ.
         """
         with located(self.place):
-            part, per_element = values.part_dtype(self.dtype)
+            part, _ = values.part_dtype(self.dtype)
             expected = self.span
             if self.source == "path":
                 flat = self._external_values(expected)
             elif self.bulk is not None:
-                entries = self.bulk.count()
-                if entries != expected * per_element:
-                    halves = " (high and low halves apart)" if self.dtype.name == "int31" else " (re and im apart)"
-                    raise InputError(
-                        f"{self.bulk.name} holds {counted(entries, 'value')}{halves if per_element == 2 else ''}, "
-                        f"expected {expected * per_element} for shape {list(self.shape)}"
-                    )
-                flat = values.decode(self.bulk, part, entries)
+                self.check_count()
+                flat = values.decode(self.bulk, part, self.bulk.count())
             elif expected == 0:
                 flat = np.empty(0, part.storage)
             else:
@@ -169,18 +181,23 @@ class TensorRecord:
             return shaped
 
     def _external_values(self, expected: int | None) -> NDArray[Any]:
+        file, size = self._external_file(expected)
+        return file.image(size).view(self._known_storage())
+
+    def _external_file(self, expected: int | None) -> tuple[ExternalFile, int]:
+        """The external data and their bytes; InputError where they aren't those of so many elements, None: any."""
         storage = self._known_storage()
         file = find_external(self.folder, self.header.path, self.place)
         width = storage.itemsize * values.part_dtype(self.dtype)[1]
         wanted = (self.span if expected is None else expected) * width
         size = file.size(wanted)
         if (size != wanted) if expected is not None else size % width:
-            need = f"{wanted} for shape {list(self.shape)}" if expected is not None else f"a multiple of {width}"
+            need = f"{wanted} for {self._shape_text()}" if expected is not None else f"a multiple of {width}"
             more = " or more" if file.compressed and size > wanted else ""
             raise InputError(
                 f"external data {file.path} has {counted(size, 'byte')}{more}, expected {need} of {self.dtype.name}"
             )
-        return file.image(size).view(storage)
+        return file, size
 
     def _known_storage(self) -> np.dtype[Any]:
         storage = values.part_dtype(self.dtype)[0].storage
@@ -204,6 +221,9 @@ def make_record(
         raise InputError(f"shape {list(shape)} has a negative dim", place)
     if math.prod(shape) > LARGEST:
         raise InputError(f"shape {list(shape)} has {math.prod(shape)} elements, more than 2^63 - 1", place)
+    vast = 0 in shape and math.prod(max(dim, 1) for dim in shape) > LARGEST // 16  # NumPy multiplies the other sizes
+    if len(shape) > MOST_DIMS or vast:
+        raise InputError(f"shape {list(shape)} can't be held in memory", place)
     strides = _strides(shape, steps, place) if steps else None
     source: str | None = next((bulk for bulk in values.BULK.values() if bulk in bulks), None)
     if source is None and header.path:

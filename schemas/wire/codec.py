@@ -227,7 +227,7 @@ def decode_hex(raw: Bytes, number: int) -> Iterator[NDArray[np.uint64]]:
         chunk = raw[at : at + _CHUNK_BYTES]
         starts, sizes = _strings(chunk, tag)
         if not starts.size:
-            raise InputError(f"value {done} is no hex number")
+            raise InputError(f"value_h[{done}] is no hex number")
         yield _hex_numbers(chunk, starts, sizes, done)
         at += int(starts[-1] + sizes[-1])
         done += starts.size

@@ -69,7 +69,7 @@ def test_values_that_disagree_with_the_shape_are_a_warning(cli: Cli, tree: Path,
     (tree / "a.v1.prototxt").write_text(TEXT.replace("dims: 3", "dims: 4"))
     ran = cli("convert", tree / "a.v1.prototxt", tmp_path / "a.pb")
     assert ran.code == 0
-    assert 'input[0] "x": 3 values, expected 4' in ran.err
+    assert 'input[0] "x": value_f holds 3 values, expected 4' in ran.err
     assert message(tmp_path / "a.pb") == message(tree / "a.v1.prototxt")
 
 

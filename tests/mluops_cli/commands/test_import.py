@@ -106,7 +106,7 @@ def test_what_the_operator_refuses_is_expected_to_be_refused_or_left_out(cli: Cl
     ran = cli("import", write_config(tmp_path, manual_data=entries), "--out", tmp_path / "specs")
     assert ran.code == 0
     assert ran.err.count("left out") == 2
-    assert "1 inputs, roi_crop_forward has 2: input, grid" in ran.err
+    assert "roi_crop_forward has 1 inputs, expected 2: input, grid" in ran.err
     path = tmp_path / "specs" / "roi_crop_forward.yaml"
     assert path.read_text().count("# left out: ") == 2
     assert sorted(case.expect for case in cases(path)) == [("BAD_PARAM",), ("BAD_PARAM",), ("NOT_SUPPORTED",)]

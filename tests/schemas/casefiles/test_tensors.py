@@ -90,7 +90,7 @@ def test_all_bit_patterns_of_half_and_bfloat16(tmp_path: Path) -> None:
         ("float", {"value_h": ["0x", "0"]}, "value 0 is '0x'"),
         ("float", {"value_h": ["J", "0"]}, "value 0 is 'J'"),
         ("float", {"value_h": ["0", "1" * 74]}, "value 1 is '1111"),
-        ("float", {"value_h": ["0", "1" * 300]}, "value 1 is no hex number"),
+        ("float", {"value_h": ["0", "1" * 300]}, "value_h[1] is no hex number"),
         ("half", {"value_h": ["10000", "0"]}, "value_h[0] is 0x10000, expected at most 4 hex digits"),
         ("int4x2", {"value_i": [1, 2]}, "can't hold values of int4x2"),
         ("float8_e5m2", {"value_i": [1, 2]}, "can't hold values of float8_e5m2, expected path"),
