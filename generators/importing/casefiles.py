@@ -11,22 +11,26 @@ from generators.contracts.file_parameters import parameters_of
 from generators.data.random_data import KINDS, RandomData
 from generators.importing.draft import CaseDraft, Imported, Note, TensorDraft, dist_of, plain
 from generators.operator_registry import operators
+from schemas.casefiles.enum_numbering import CURRENT, OLD
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.casefiles.requested_criteria import criteria_of
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, SourceLocation
 from schemas.path_names import check_name
+from schemas.status import SUCCESS
 
 _KEPT: Final = 1 << 20  # bytes of stored values that are copied beside a spec
 _DISTRIBUTIONS: Final = ("UNIFORM", "GAUSSIAN")
 
 
-def read_dump(path: Path, name: str) -> Imported:
+def read_dump(path: Path, name: str, enum_numbering: str = CURRENT) -> Imported:
     """The draft of one case file; name is how comments call it. InputError where it can't be read."""
     imported = Imported()
-    with read_case(path) as case:
-        if case.numbering.text:
+    with read_case(path, enum_numbering) as case:
+        if case.numbering.word == OLD:
             raise InputError(f"{path}: {case.numbering.text}")
+        if case.numbering.text:
+            imported.note(f"{path}: {case.numbering.text}")
         check_name(case.op, "operator", SourceLocation(str(path)))
         operator = operators().get(case.op)
         params = parameters_of(case, None if operator is None else operator.contract)
@@ -37,6 +41,7 @@ def read_dump(path: Path, name: str) -> Imported:
             [_tensor(record, False, imported.note) for record in case.outputs],
             {key: list(value) if isinstance(value, tuple) else value for key, value in params.items()},
             _criteria(case, imported.note),
+            illegal=case.meta is not None and bool(case.meta.expect) and SUCCESS not in case.meta.expect,
         )
     imported.drafts.append(draft)
     return imported
@@ -44,7 +49,7 @@ def read_dump(path: Path, name: str) -> Imported:
 
 def _tensor(record: TensorRecord, is_input: bool, note: Note) -> TensorDraft:
     draft = TensorDraft(record.shape, record.dtype.name, record.layout, record.strides)
-    if not is_input or not record.elements:
+    if not is_input or not record.elements or record.absent:
         return draft
     if record.source == "random_data":
         draft.dist = _dist(record, note)

@@ -42,6 +42,7 @@ class CaseDraft:
     params: dict[str, Any] = field(default_factory=dict)
     criteria: list[dict[str, float]] = field(default_factory=list)  # per output; empty: the contract's
     tags: tuple[str, ...] = ()
+    illegal: bool = False  # whether it is said to be a case that the operator has to refuse
 
     def key(self) -> str:
         """Equal for cases that are the same: shapes, parameters, criteria, and data that are sampled alike or equal."""

@@ -7,21 +7,25 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import xxhash
 
 from generators.contracts.operator import Operator
 from generators.importing.draft import CaseDraft, Note, TensorDraft
 from generators.importing.entry import ASIDE, Entry, Unwritable, case_name, check_entry, entry_of
 from generators.operator_registry import operators
-from schemas.atomic_files import Writer, write_files
+from schemas.atomic_files import Writer, remove_leftovers, write_files
 from schemas.errors import InputError, SourceLocation
+from schemas.path_names import LONGEST_NAME
 
 MARK: Final = "# Imported by `mluops import`"
+_DATA: Final = "data"  # the folder of value files, beside the specs
 _SHOWN: Final = 3  # origins that a comment names
 _BARE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _WORDS: Final = ("true", "false", "null", "True", "False", "Null", "TRUE", "FALSE", "NULL")
@@ -109,11 +113,13 @@ def _elements(draft: CaseDraft) -> int:
 
 
 def _store_values(draft: CaseDraft, entry: Entry, op: str, name: str, files: dict[str, bytes]) -> None:
-    """Values that came along go to .npy files beside the spec."""
+    """Values that came along go to .npy files beside the spec, named by their content: see write_spec."""
     for key, tensor in zip(entry["inputs"], draft.inputs, strict=True):
         if tensor.stored is not None:
-            path = f"data/{op}.{name}.{key}.npy"
-            files[path] = _npy(tensor)
+            content = _npy(tensor)
+            stem = f"{op}.{name}.{key}"[:LONGEST_NAME]
+            path = f"{_DATA}/{stem}.{xxhash.xxh3_64_hexdigest(content)}.npy"
+            files[path] = content
             entry["inputs"][key]["dist"] = {"file": path}
 
 
@@ -168,18 +174,31 @@ def _flow(value: Any) -> str:
 def write_spec(out: Path, spec: ImportedSpec) -> Path:
     """Write a spec and its value files below a folder, each as a whole, and return the spec's path.
 
-    InputError where a spec of that name isn't an import; UnavailableError where the disk refuses.
+    The spec comes last, and value files are named by their content: until then an older spec is whole, with the files
+    that it names. Those that the new one doesn't name are removed after that. InputError where a spec of that name
+    isn't an import; UnavailableError where the disk refuses.
     """
     path = out / f"{spec.op}.yaml"
     place = SourceLocation(str(path))
     try:
-        if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(MARK):
+        older = path.read_text(encoding="utf-8", errors="replace") if path.exists() else MARK
+        if not older.startswith(MARK):
             raise InputError("this spec was not imported: it is not replaced, give another --out", place)
     except OSError as error:
         raise InputError(f"can't read what is there: {error.strerror or error}", place) from None
     contents = {**spec.files, path.name: spec.text.encode()}  # the spec last: it never names a file that isn't there
+    for folder in (out, out / _DATA):
+        remove_leftovers(folder)
     write_files([(out / name, _writer(content)) for name, content in contents.items()])
+    for name in _value_files(spec.op, older) - spec.files.keys():
+        with suppress(OSError):
+            (out / name).unlink()
     return path
+
+
+def _value_files(op: str, text: str) -> set[str]:
+    """The value files that the text of an imported spec names."""
+    return set(re.findall(rf"{_DATA}/{re.escape(op)}\.[\w.-]+\.[0-9a-f]{{16}}\.npy", text))
 
 
 def _writer(content: bytes) -> Writer:

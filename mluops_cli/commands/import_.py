@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import rich_click as click
 
 from mluops_cli.commands.messages import report_problem, report_warning
-from mluops_cli.commands.options import plugin_option
+from mluops_cli.commands.options import generation_option, plugin_option
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.statuses import NOTHING_SELECTED, WRONG_INPUT
 
@@ -25,8 +25,9 @@ _CONFIG: Final = ".json"
 @click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the specs, one per operator.")
 @click.option("--suite", default="imported", show_default=True, metavar="NAME", help="The suite that they go into.")
+@generation_option
 @plugin_option
-def command(sources: tuple[Path, ...], out: Path, suite: str, plugins: tuple[Path, ...]) -> int:
+def command(sources: tuple[Path, ...], out: Path, suite: str, enum_numbering: str, plugins: tuple[Path, ...]) -> int:
     """Turn JSON configs of the public generator, and case files (network dumps), into specs of ours.
 
     Folders are searched recursively; JSON files in them that are something else are skipped. Equal cases become one;
@@ -43,7 +44,7 @@ def command(sources: tuple[Path, ...], out: Path, suite: str, plugins: tuple[Pat
     every = Imported()
     for path, name, named in _files(sources):
         try:
-            one = _read(path, name, named)
+            one = _read(path, name, named, enum_numbering)
         except InputError as error:
             every.errors.append(error)
             continue
@@ -64,14 +65,14 @@ def command(sources: tuple[Path, ...], out: Path, suite: str, plugins: tuple[Pat
     return WRONG_INPUT if problems else 0
 
 
-def _read(path: Path, name: str, named: bool) -> Imported:
+def _read(path: Path, name: str, named: bool, enum_numbering: str) -> Imported:
     """What a file holds; a JSON file that is no config is an error only where the command names it."""
     from generators.importing.casefiles import read_dump
     from generators.importing.configs import NoConfig, read_config
     from generators.importing.draft import Imported
 
     if path.suffix != _CONFIG:
-        return read_dump(path, name)
+        return read_dump(path, name, enum_numbering)
     try:
         return read_config(path)
     except NoConfig:

@@ -12,6 +12,7 @@ import pytest
 from schemas.casefiles.reading import read_case
 from schemas.protos import messages as proto
 from tests.mluops_cli.conftest import Cli
+from tests.mluops_cli.execution.conftest import write_psamask
 from tests.schemas.casefiles.building import add_output, make_node
 from tests.schemas.casefiles.test_enum_numbering import field, tensor
 
@@ -74,6 +75,20 @@ def test_gen_completes_an_old_file_when_told(cli: Cli, tmp_path: Path) -> None:
     with read_case(made) as case:
         assert case.outputs[0].layout == "NHWC"
         assert case.outputs[0].array().item() == 5
+
+
+def test_e_import_reads_an_old_file_when_told(cli: Cli, old: Path, tmp_path: Path) -> None:
+    """It refused ambiguous files, which gen and run take with a warning, and named an option that it didn't have."""
+    ran = cli("import", old, "--out", tmp_path / "specs")
+    assert (ran.code, "--generation old reads it" in ran.err) == (2, True)
+    assert cli("import", old, "--out", tmp_path / "specs", "--generation", "old").code == 0
+    (spec,) = (tmp_path / "specs").glob("*.yaml")
+    assert "dtype: double" in spec.read_text()
+    either = write_psamask(tmp_path, "either", suite="")
+    ran = cli("import", either, "--out", tmp_path / "either")
+    assert ran.code == 0
+    assert "warning: " in ran.err
+    assert "ambiguous: it may be of the current or of the older enum numbering" in ran.err
 
 
 def test_vast_tensors_are_refused_at_once(cli: Cli, tmp_path: Path) -> None:

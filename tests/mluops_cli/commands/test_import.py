@@ -367,3 +367,16 @@ def test_d25_mutated_configs_never_end_in_our_failure(cli: Cli, shared: Path, tm
                 cases(spec)
     assert codes[0] > 50
     assert codes[2] > 50
+
+
+def test_e_what_is_wrong_with_a_case_file_is_reported_as_gen_does(cli: Cli, tmp_path: Path) -> None:
+    """It silently became a case that has to be refused, or got other data."""
+    file, reason = (
+        tmp_path / "a.prototxt",
+        "no legal case of psamask_forward: x dim 3 is 9, expected h_mask*w_mask = 12",
+    )
+    file.write_text(PSAMASK.replace("h_mask: 3", "h_mask: 4"))
+    refused = cli("gen", "--from", file, "--out", tmp_path / "out")
+    assert (refused.code, refused.err.splitlines()[0]) == (2, f"{file}: {reason}")
+    ran = cli("import", file, "--out", tmp_path / "specs")
+    assert (ran.code, ran.err) == (0, f"warning: a.prototxt: {reason}: it is to answer BAD_PARAM\n")

@@ -146,18 +146,13 @@ def said_by_all(cli: Cli, tmp_path: Path, folder: Path) -> Iterator[tuple[str, S
         findings[match[0]].append(finding)
     lines = (tmp_path / "results" / "results.jsonl").read_text().splitlines()
     records = {Path(record["file"]).name: record for record in map(json.loads, lines)}
-    told = [by_file(text) for text in texts]
+    told = [by_file(text) for text in texts]  # of gen, convert, import
     for path in sorted(folder.iterdir()):
         shown = call("show", path)
         assert shown.code in (0, 2)
         name = path.name
-        said = Said(
-            bare(shown.err.rstrip("\n")) if shown.code else "",
-            findings[name],
-            *(each[name] for each in told),
-            records[name],
-        )
-        yield name, said
+        show = bare(shown.err.rstrip("\n")) if shown.code else ""
+        yield name, Said(show, findings[name], told[0][name], told[1][name], told[2][name], records[name])
 
 
 def check_agreement(name: str, said: Said) -> str:
