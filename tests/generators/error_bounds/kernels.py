@@ -267,8 +267,12 @@ def draw_grid(rng: np.random.Generator, N: int, H: int, W: int, *, most: int = 5
 
 
 def draw_values(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Values around one magnitude from 1e-38 to 1e30, mostly, spread over up to eight decades."""
+    """Values around one magnitude from 1e-38 to 1e30, mostly, spread over up to eight decades, or all equal.
+
+    Sums of equal values are where roundings go the same way.
+    """
     decades = float(rng.choice([0, 0, 8]))
     magnitude = 10.0 ** rng.uniform(-38, 30 - decades)
     spread = 10.0 ** rng.uniform(0, decades, shape)
-    return (np.asarray(rng.standard_normal(shape)) * magnitude * spread).astype(F)
+    drawn = np.asarray(rng.standard_normal(shape)) * spread
+    return (np.broadcast_to(drawn.flat[0] if rng.random() < 0.25 else drawn, shape) * magnitude).astype(F)

@@ -32,10 +32,10 @@ SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in ra
 FORWARD, BACKWARD, VOXEL = map(operator_named, ("roi_crop_forward", "roi_crop_backward", "voxel_pooling_forward"))
 
 
-def crop_case(rng: np.random.Generator, most: int = 5) -> tuple[dict[str, int], Array]:
-    """The sizes and the grid of a random case with up to `most` bins each way."""
-    H = int(rng.choice(SIZES))
-    W = int(rng.choice([size for size in SIZES if size * H <= PIXELS]))
+def crop_case(rng: np.random.Generator, most: int = 5, pixels: int = PIXELS) -> tuple[dict[str, int], Array]:
+    """The sizes and the grid of a random case: up to `most` bins each way, images of up to so many pixels."""
+    H = int(rng.choice([size for size in SIZES if size <= pixels]))
+    W = int(rng.choice([size for size in SIZES if size * H <= pixels]))
     if rng.random() < 0.5:
         H, W = W, H
     B, C = int(rng.integers(1, 3)), int(rng.integers(1, 5))
@@ -92,8 +92,8 @@ def test_samples(seed: int, largest: dict[str, Largest]) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gradients(seed: int, largest: dict[str, Largest]) -> None:
     rng = np.random.default_rng([seed, 1])
-    for most in (5, 5, 40):
-        sizes, grid = crop_case(rng, most)
+    for most, pixels in ((5, PIXELS), (5, PIXELS), (30, PIXELS), (60, 1)):
+        sizes, grid = crop_case(rng, most, pixels)
         shape = sizes["B"], sizes["H"], sizes["W"], sizes["C"]
         gradients = draw_values(rng, (*grid.shape[:3], sizes["C"]))
         baseline, bound = bounded(BACKWARD, {"grad_output": gradients, "grid": grid}, sizes, "grad_input")
