@@ -11,8 +11,8 @@ from generators.casegen.node import NO_HASH, build_node, recipe, set_origins
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.case import Case, TensorPlan
 from generators.contracts.operator import Array, Operator
-from generators.data.distributions import ROWS
 from generators.data.draw import draw
+from generators.data.kinds import ROWS
 from generators.operator_registry import operator_named
 from schemas.dtypes import DTYPES
 from schemas.protos import messages as proto

@@ -11,7 +11,8 @@ from generators.contracts.case import Case, TensorPlan
 from generators.contracts.checks import sound, violations
 from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Shape, TensorSpec
 from generators.contracts.negative_cases import check_invalid
-from generators.data.distributions import Values, check_values, is_finite, names_in, parse_values
+from generators.data.distributions import Values, check_values, is_finite, parse_values
+from generators.data.kinds import names_in
 from generators.expressions import UNCOMPUTABLE
 from generators.specs.axes import varied_paths
 from generators.specs.conversions import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from generators.data.distributions import KINDS
+from generators.data.kinds import KINDS
 from generators.specs.fields import (
     Accumulate,
     Axis,

@@ -1,7 +1,7 @@
 """Case files: read_case maps one and reads its headers, write_case streams one.
 
-protobuf never parses the values: a walk over the message's fields records where they are and gives the rest, the
-headers, to protobuf. A text file is parsed and serialized first, then read the same way.
+protobuf never parses the values, only the rest of the message, the headers. A text file is parsed and serialized first,
+then read the same way.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from schemas.casefiles.enum_numbering import CURRENT, OLD, Numbering, numbering_of, translated
+from schemas.casefiles.headers import split_headers
 from schemas.casefiles.tensors import TensorRecord, make_record
 from schemas.casefiles.writing import WrittenCase, case_size, write_case
 from schemas.errors import InputError, SourceLocation, UnavailableError, located
@@ -24,21 +23,13 @@ from schemas.path_names import check_case_name, check_name
 from schemas.protos import messages as proto
 from schemas.prototext.parser import parse_case_text
 from schemas.wire import codec as wire
-from schemas.wire.value_fields import BULK, Bulk, element_kind
 
 __all__ = ["SHORT", "SUFFIXES", "CaseFile", "WrittenCase", "case_size", "read_case", "write_case"]
 
 SUFFIXES: Final = (".pb", ".prototxt")
 SHORT: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # what a process or machine runs out of
 MAPPED_FROM: Final = 1 << 16  # bytes of a file; a smaller one is read: that is quicker and holds no open file
-_ROLES: Final = {6: "input", 7: "output"}  # field numbers of Node
-_PAD: Final = 3001
 _OP: Final = re.compile(r"\w[\w.+-]*")
-_PATIENCE: Final = 8  # unpacked elements stepped over one by one before the rest of the run is measured at once
-
-
-class _NotCanonical(Exception):  # noqa: N818  never leaves this module
-    """The tag or length of an unpacked value has more bytes than it needs."""
 
 
 class CaseFile:
@@ -129,11 +120,7 @@ def read_case(path: Path, enum_numbering: str = CURRENT) -> CaseFile:
     with located(SourceLocation(file)):
         if len(buffer) > wire.MAX_MESSAGE:
             raise InputError(f"{len(buffer)} bytes: a protobuf message ends at {wire.MAX_MESSAGE}")
-        try:
-            headers, bulks = _split(buffer)
-        except _NotCanonical:
-            buffer = _canonical(buffer)
-            headers, bulks = _split(buffer)
+        buffer, headers, bulks = split_headers(buffer)
         older = binary and enum_numbering == OLD
         node = _checked_node(translated(headers)) if older else _current_node(headers, binary)
         _check_names(node)
@@ -156,18 +143,6 @@ def _check_names(node: Any) -> None:
     meta = proto.get_meta(node)
     if meta is not None and (meta.suite or meta.name):
         check_case_name(meta.suite or "suite", meta.name or "name")
-
-
-def _canonical(buffer: Any) -> bytes:
-    """The message as protobuf itself reads and writes it."""
-    from google.protobuf.message import DecodeError
-
-    node = proto.Node()
-    try:
-        node.MergeFromString(bytes(buffer))
-    except DecodeError as error:
-        raise InputError(f"not a case file: {error}") from None
-    return proto.serialize(node)
 
 
 def _current_node(headers: bytes, binary: bool) -> Any:
@@ -213,60 +188,6 @@ def _parse(path: Path) -> bytes:
         raise InputError(
             f"longer than the {wire.MAX_MESSAGE} bytes of a message: {error}", SourceLocation(str(path))
         ) from None
-
-
-def _split(buffer: Any) -> tuple[bytes, dict[str, list[dict[str, Bulk]]]]:
-    """The Node's bytes without values and our padding, and per tensor the place of each value field.
-
-    _NotCanonical where values have to be parsed by protobuf itself.
-    """
-    headers = bytearray()
-    bulks: dict[str, list[dict[str, Bulk]]] = {"input": [], "output": []}
-    for field in wire.fields(buffer, 0, len(buffer)):
-        role = _ROLES.get(field.number)
-        if role and field.kind == wire.LEN:
-            header, found = _split_tensor(buffer, field.start, field.end)
-            headers += wire.encode_tag(field.number, wire.LEN) + wire.encode_varint(len(header)) + header
-            bulks[role].append(found)
-        elif field.number != _PAD:
-            headers += buffer[field.begin : field.end]
-    return bytes(headers), bulks
-
-
-def _split_tensor(buffer: Any, at: int, end: int) -> tuple[bytes, dict[str, Bulk]]:
-    header = bytearray()
-    found: dict[str, Bulk] = {}
-    previous = repeats = 0
-    while at < end:
-        field = wire.read_field(buffer, at, end)
-        at = field.end
-        name = BULK.get(field.number)
-        unpacked = name is not None and field.kind == element_kind(name)
-        if name is None or not (unpacked or field.kind == wire.LEN):
-            header += buffer[field.begin : field.end]
-            continue
-        bulk = found.get(name) or Bulk(name, buffer)
-        if unpacked:
-            _check_canonical(field)
-            repeats = repeats + 1 if field.number == previous else 1
-            if repeats >= _PATIENCE:
-                raw = np.frombuffer(buffer, np.uint8, end - at, at)
-                at += wire.end_of_run(raw, field.number, field.kind)
-                repeats = 0
-            bulk.add(field.begin, at, packed=False)
-        else:
-            bulk.add(field.start, field.end, packed=True)
-        previous = field.number
-        if bulk.spans:
-            found[name] = bulk
-    return bytes(header), found
-
-
-def _check_canonical(field: wire.Field) -> None:
-    """The bulk readers take the shortest form of a tag and a length for granted."""
-    size = wire.encode_varint(field.end - field.start) if field.kind == wire.LEN else b""
-    if field.start - field.begin != len(wire.encode_tag(field.number, field.kind)) + len(size):
-        raise _NotCanonical
 
 
 def _checked_node(headers: bytes) -> Any:
