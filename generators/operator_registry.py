@@ -12,9 +12,12 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
+import numpy as np
+
 import generators.operators
 from generators.contracts.operator import Operator
 from schemas.errors import InputError, MluopsError
+from schemas.protos.foreign_import import foreign_import
 from schemas.suggest import did_you_mean
 
 _GROUP: Final = "mluops.operators"
@@ -55,8 +58,9 @@ def operator_named(name: str) -> Operator:
 def _load(found: dict[str, Operator], entry: EntryPoint) -> None:
     package = entry.dist.name if entry.dist is not None else entry.value
     try:
-        loaded = entry.load()
-        _register(found, loaded if isinstance(loaded, (list, tuple)) else (loaded,))
+        with foreign_import(), np.errstate():
+            loaded = entry.load()
+            _register(found, loaded if isinstance(loaded, (list, tuple)) else (loaded,))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a module of another package raises when it is imported

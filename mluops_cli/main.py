@@ -14,8 +14,9 @@ import click  # not rich_click: rendering the list of commands with rich takes l
 
 from mluops_cli.core import standard_streams as streams
 from mluops_cli.core.escaping import visible
-from mluops_cli.core.statuses import BROKEN_PIPE, ENDING_SIGNALS, INTERRUPTED, OUR_FAILURE, WRONG_INPUT
+from mluops_cli.core.statuses import BROKEN_PIPE, INTERRUPTED, OUR_FAILURE, WRONG_INPUT
 from schemas.errors import MluopsError
+from schemas.process_state import ENDING_SIGNALS
 from schemas.suggest import did_you_mean
 from schemas.version import __version__
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Final, Literal
 
 from schemas.errors import InputError, MluopsError
@@ -24,8 +23,5 @@ OUR_FAILURE: Final = MluopsError.exit_code  # mluops or the machine failed
 NOTHING_SELECTED: Final = 5
 INTERRUPTED: Final = 130  # Ctrl-C and the signals that ask a program to end
 BROKEN_PIPE: Final = 141  # the reader of standard output is gone
-
-# Ctrl-C, a request to end, a closed terminal, Ctrl-\\: commands undo what they had begun, and exit with INTERRUPTED.
-ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 EXIT_CODE_OF_BLAME: Final[dict[str | None, int]] = {"case": WRONG_INPUT, "tool": OUR_FAILURE}

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mluops_cli.core.statuses import ENDING_SIGNALS
+from schemas.process_state import ENDING_SIGNALS
 
 
 class Interrupt:

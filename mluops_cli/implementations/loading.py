@@ -16,9 +16,8 @@ from typing import Any, Final
 
 import xxhash
 
-from mluops_cli.processes.process_state import preserved_process_state
 from schemas.errors import InputError, MluopsError, UnavailableError
-from schemas.protos import messages
+from schemas.protos.foreign_import import foreign_import
 from schemas.suggest import did_you_mean
 
 _PACKAGE: Final = f"{Path(__file__).parents[1]}{os.sep}"
@@ -45,12 +44,10 @@ def _is_ours(frame: traceback.FrameSummary) -> bool:
 def foreign_code(what: str) -> Iterator[None]:
     """Import or construct foreign code in the block: an error is one line that names it, the process stays as it was.
 
-    InputError, or UnavailableError for an ImportError. Our message classes are made first: protobuf reads the defaults
-    of floats by the locale, which the code may set.
+    InputError, or UnavailableError for an ImportError.
     """
-    messages.pool()
     try:
-        with preserved_process_state():
+        with foreign_import():
             yield
     except (KeyboardInterrupt, MluopsError):
         raise

@@ -31,8 +31,8 @@ from mluops_cli.implementations.base import (
     OutOfBounds,
 )
 from mluops_cli.judging.verdict import Verdict, judge_status
-from mluops_cli.processes.process_state import preserved_process_state
 from schemas.errors import MluopsError
+from schemas.process_state import preserved_process_state
 from schemas.status import SUCCESS
 
 Result = dict[str, Any]

@@ -19,8 +19,8 @@ from mluops_cli.implementations.base import (
     Implementation,
     OutOfBounds,
 )
-from mluops_cli.processes.process_state import preserved_process_state
 from schemas.dtypes import DTYPES
+from schemas.process_state import preserved_process_state
 from schemas.status import NOT_SUPPORTED, SUCCESS
 from schemas.tensor_descriptor import Descriptor
 

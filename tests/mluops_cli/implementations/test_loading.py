@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -47,6 +49,43 @@ def test_e1_a_plug_in_with_a_decimal_comma(comma: dict[str, str], tmp_path: Path
     assert list((tmp_path / "made").rglob("*.pb"))  # in the folder the command was given in
     ran = mluops(tmp_path, comma, "run", "cases", "--plugin", "sets.py", "--out", "out", "-j", "1")
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+OPERATOR = """
+import os, sys, warnings
+from google.protobuf import descriptor_pb2, descriptor_pool
+warnings.simplefilter("error")
+os.umask(0o077)
+print("acme operators loaded")
+for name in ("mluoptest.proto", "mluops.proto"):  # another version of the interface, in the pool of all
+    file = descriptor_pb2.FileDescriptorProto(name=name, package=name.partition(".")[0], syntax="proto2")
+    for message in ("Node", "Tensor", "CaseMeta"):
+        file.message_type.add(name=message)
+    descriptor_pool.Default().AddSerializedFile(file.SerializeToString())
+from generators import Contract, Operator, TensorSpec
+class Copy(Operator):
+    contract = Contract("acme_copy", "pure_io", (TensorSpec("x", ("float",), "ARRAY", "N"),),
+                        (TensorSpec("y", ("float",), "ARRAY", "N"),))
+    def reference(self, inputs, env):
+        return {"y": inputs["x"]}
+"""
+
+
+def test_e1_an_operator_of_a_package_that_sets_everything(comma: dict[str, str], tmp_path: Path) -> None:
+    """Its module is imported with the first look at the operators, before any case is read."""
+    entry_point(tmp_path, "acme_ops", "mluops.operators", "acme_copy = acme_ops:Copy", SETS + OPERATOR)
+    environment = comma | {"PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}"}
+    made = mluops(tmp_path, environment, "gen", "roi_crop_forward", "--suite", "demo,nan_inf", "--out", "made", "-j", 1)
+    assert made.returncode == 0, made.stderr
+    cases = sorted((tmp_path / "made").rglob("*.pb"))
+    assert {stat.S_IMODE(path.stat().st_mode) for path in cases} == {0o644}
+    checked = mluops(tmp_path, environment, "check", "made", "--json")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert json.loads(checked.stdout)["files"] == len(cases)
+    assert "acme operators loaded" in checked.stderr
+    ran = mluops(tmp_path, environment, "run", "made", "--impl", "reference", "--out", "out", "-j", "1")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "acme_copy" in mluops(tmp_path, environment, "doctor").stdout
 
 
 @pytest.mark.parametrize("where", ["at its import", "in its call"])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import locale
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from mluops_cli.processes.process_state import preserved_process_state
+from schemas.process_state import preserved_import_state, preserved_process_state
 
 CHANGES: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
     "locale": (lambda: locale.setlocale(locale.LC_NUMERIC, "C.utf8"), lambda: locale.setlocale(locale.LC_ALL)),
@@ -20,6 +23,31 @@ CHANGES: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
     "SIGINT": (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN), lambda: signal.getsignal(signal.SIGINT)),
     "SIGTERM": (lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN), lambda: signal.getsignal(signal.SIGTERM)),
 }
+IMPORTS: dict[str, tuple[Callable[[], object], Callable[[], object]]] = CHANGES | {
+    "umask": (lambda: os.umask(0o077), lambda: int(Path("/proc/self/status").read_text().split("Umask:\t")[1][:4], 8)),
+    "warnings": (lambda: warnings.simplefilter("once"), lambda: list(warnings.filters)),
+    "stdout": (lambda: setattr(sys, "stdout", io.StringIO()), lambda: sys.stdout),
+    "stderr": (lambda: setattr(sys, "stderr", io.StringIO()), lambda: sys.stderr),
+}
+
+
+@pytest.mark.parametrize("what", IMPORTS)
+@pytest.mark.parametrize("fails", [False, True])
+def test_e1_what_an_import_changes_is_put_back(what: str, fails: bool, tmp_path: Path) -> None:
+    change, state = IMPORTS[what]
+    before = state()
+    with suppress(ZeroDivisionError), preserved_import_state():
+        change()
+        assert state() != before
+        if fails:
+            raise ZeroDivisionError
+    assert state() == before
+
+
+def test_e1_what_an_import_prints_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    with preserved_import_state():
+        print("loaded")
+    assert tuple(capsys.readouterr()) == ("", "loaded\n")
 
 
 @pytest.mark.parametrize("what", CHANGES)

@@ -1,7 +1,8 @@
 """State of the whole process that foreign code may change: read before the code runs, put back after it.
 
-The floating-point mode is kept elsewhere (execution.case.floating_point): an implementation finds its own again at its
-next call.
+Calls of an implementation change little, and are quick; what a module does when it is imported may be anything. The
+floating-point mode and NumPy's handling of errors are kept elsewhere (execution.case.floating_point): an implementation
+finds its own again at its next call.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import Final
 
-from mluops_cli.core.statuses import ENDING_SIGNALS
+# Ctrl-C, a request to end, a closed terminal, Ctrl-\\: commands undo what they had begun, and exit with 130.
+ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 @contextmanager
@@ -30,6 +34,41 @@ def preserved_process_state() -> Iterator[None]:
     finally:
         for restore in restorers:
             restore()
+
+
+@contextmanager
+def preserved_import_state() -> Iterator[None]:
+    """As preserved_process_state, for a block that imports a module of others.
+
+    Warning filters (with "error" NumPy's warnings would be exceptions), the umask and the standard streams are put back
+    too. What Python code prints goes to stderr: stdout may be the JSON of a command.
+    """
+    with preserved_process_state(), warnings.catch_warnings(), redirect_stdout(sys.stderr):
+        restorers = (_umask(), _stderr())
+        try:
+            yield
+        finally:
+            for restore in restorers:
+                restore()
+
+
+def _umask() -> Callable[[], None]:
+    before = os.umask(0o077)
+    os.umask(before)
+
+    def restore() -> None:
+        os.umask(before)
+
+    return restore
+
+
+def _stderr() -> Callable[[], None]:
+    before = sys.stderr
+
+    def restore() -> None:
+        sys.stderr = before
+
+    return restore
 
 
 def _locale() -> Callable[[], None]:
