@@ -134,6 +134,17 @@ def command(
     return max(code, _write(plan.tasks, options, plugins))
 
 
+def make_cases(
+    ops: Sequence[str], suites: frozenset[str], matches: Matcher, options: WriteOptions, plugins: Sequence[Path]
+) -> int:
+    """Generate the built-in cases of some operators as the command does; the exit code. Nothing may be selected."""
+    plan = _generations(ops, suites, (), matches, options)
+    if not plan.tasks:
+        return 0
+    _check_space(options.out, plan.sizes)
+    return _write(plan.tasks, options, plugins)
+
+
 def _options(given: dict[str, Any]) -> WriteOptions:
     from generators.casegen.write_options import WriteOptions
 

@@ -71,13 +71,18 @@ def load_object(target: str) -> Any:
     return found
 
 
+def module_name(path: Path) -> str:
+    """Return the name of a Python file's module: by its path alone, so that no file is loaded twice in a process."""
+    path = path.resolve()
+    return f"mluops_plugin_{xxhash.xxh3_64_hexdigest(str(path).encode())}_{path.stem}"
+
+
 def load_file(path: Path) -> ModuleType:
     """Return a Python file as a module; it finds the modules beside it, as when it is run as a script."""
     path = path.resolve()
     if not path.is_file():
         raise InputError(f"no such Python file: {path}")
-    # The name depends on the path alone: it is the same in every process, and a file is never loaded twice.
-    name = f"mluops_plugin_{xxhash.xxh3_64_hexdigest(str(path).encode())}_{path.stem}"
+    name = module_name(path)
     if name in sys.modules:
         return sys.modules[name]
     if str(path.parent) not in sys.path:

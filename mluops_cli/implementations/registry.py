@@ -55,6 +55,17 @@ def implementation_named(text: str) -> Implementation:
     return _load(name)(options)
 
 
+def operators_of(text: str) -> tuple[str, ...]:
+    """Return the operators of the implementation of `NAME[:OPTIONS]`, none where only a call can tell.
+
+    InputError for an unknown name.
+    """
+    name = text.partition(":")[0]
+    if name not in _names():
+        raise InputError(f"unknown implementation {name!r}{did_you_mean(name, _names())}")
+    return _load(name).operators() or ()
+
+
 def known() -> Iterator[Known]:
     """Yield every implementation with what it needs and whether this machine can use it."""
     for name in sorted(_names()):

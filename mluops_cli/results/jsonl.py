@@ -37,7 +37,7 @@ class JsonResults:
         self.run: dict[str, Any] = {}
         self.devices: set[str] = set()
         self._kept: Collection[str] = ()
-        self._lines = _open_locked(out / RESULTS)
+        self._lines = open_locked(out / RESULTS)
         self._replaced: IO[bytes] | None = None  # the file before the kept lines were copied: its lock is held
 
     def keep_only(self, cases: Collection[str], devices: Collection[str] = ()) -> None:
@@ -114,7 +114,7 @@ class JsonResults:
         }
 
 
-def _open_locked(path: Path) -> IO[bytes]:
+def open_locked(path: Path) -> IO[bytes]:
     """Open a file for lines to be added, and lock it."""
     while True:
         try:

@@ -26,7 +26,7 @@ from schemas.protos import messages as proto
 from schemas.status import SUCCESS
 from schemas.wire.value_fields import part_dtype
 
-__all__ = ["Prepared", "prepare", "run_case"]
+__all__ = ["Prepared", "prepare", "run_case", "run_prepared"]
 
 
 def run_case(
@@ -46,7 +46,7 @@ def run_case(
                 reason = f"{implementation.name} has no kernel of {file.op}"
                 return {"status": "skip", "reason": reason, "expected_status": expect}
             prepared = prepare(file, settings.options)
-            result = _run(prepared, implementation, settings, meter)
+            result = run_prepared(prepared, implementation, settings, meter)
             if settings.keep_outputs is not None and result["status"] == "fail":
                 target = kept_path(Path(settings.out), task["case"], f"{OUTPUTS}.pb")
                 result["outputs_kept"] = keep_outputs(prepared, target, settings.keep_outputs)
@@ -73,9 +73,10 @@ def _as_planned(wrong: InputError, task: Mapping[str, Any]) -> InputError:
     return InputError(wrong.message, replace(place, file=shown) if place.file == task["file"] else place)
 
 
-def _run(
+def run_prepared(
     prepared: Prepared, implementation: Implementation, settings: WorkerSettings, meter: Meter | None = None
 ) -> Result:
+    """The calls of a case and what they say, as keys of a record; see run_case."""
     repeat = settings.options.repeat or 1
     many = meter is not None or repeat > 1
     calls = Calls(prepared, implementation, settings.options, many=many)

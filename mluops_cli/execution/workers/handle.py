@@ -19,7 +19,7 @@ from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.execution.workers.channel import BrokenChannelError, FrameReader, check_result
 from mluops_cli.execution.workers.child import LOST, worker_main
 
-__all__ = ["WorkerProcess", "WorkerSettings"]
+__all__ = ["WorkerProcess", "WorkerSettings", "starting"]
 
 KEPT: Final = 4096  # bytes of what a case prints that are kept from its start, and as many from its end
 _CHUNK: Final = 1 << 16
@@ -60,13 +60,7 @@ class WorkerProcess:
         self._token = ""
         self._frames = FrameReader()
         self.process = context.Process(target=worker_main, args=(pipe_end, printed_end, settings), daemon=False)
-        with (
-            _STARTING,
-            _environment(settings.options.threads),
-            _interrupts_held(),
-            _main_module_hidden(),
-            _children_allowed(),
-        ):
+        with starting(settings.options.threads):
             self.process.start()
         pipe_end.close()
         printed_end.close()
@@ -192,6 +186,13 @@ class WorkerProcess:
         for end in (self.pipe, self.printed):
             with suppress(OSError):
                 end.close()
+
+
+@contextmanager
+def starting(threads: int | None) -> Iterator[None]:
+    """Start a spawned process in the block: with so many threads of BLAS and OpenMP, and out of reach of Ctrl-C."""
+    with _STARTING, _environment(threads), _interrupts_held(), _main_module_hidden(), _children_allowed():
+        yield
 
 
 @contextmanager

@@ -1,0 +1,204 @@
+"""`mluops mutate`: mutants of an implementation's own source show what its cases are worth."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import rich_click as click
+
+from mluops_cli.commands import run_options
+from mluops_cli.commands.gen import make_cases
+from mluops_cli.commands.options import Names, keywords_option, make_folder, number_of, plugin_option
+from mluops_cli.commands.run_options import DEFAULTS
+from mluops_cli.commands.terminal_tables import table_lines
+from mluops_cli.core.escaping import one_line
+from mluops_cli.core.machine import cores
+from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, PASSED
+
+if TYPE_CHECKING:
+    from mluops_cli.core.discovery import PlannedCase
+    from mluops_cli.search.mutation.records import MutantRecord, OperatorMutants
+
+_LARGE: Final = "network"  # the suite that is left out of what is generated
+_HEARTBEAT: Final = 10.0  # seconds between lines where there is no terminal
+_CASES: Final = "cases"  # the folder of the generated cases in OUT
+
+
+@click.command(epilog="Example: mluops mutate psamask_forward --impl python:my_kernels.py:psamask")
+@click.argument("ops", metavar="[OP]...", nargs=-1)
+@click.option("--impl", default=DEFAULTS.impl, show_default=True, metavar="NAME[:OPTIONS]", help="The implementation.")
+@click.option(
+    "--cases",
+    "paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Case files to run instead of the small built-in suites.",
+)
+@click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
+@keywords_option
+@click.option(
+    "--out", default="mluops-mutants", show_default=True, type=click.Path(path_type=Path), help="Folder of the results."
+)
+@click.option("-j", "--jobs", default=cores, show_default="cores", type=click.IntRange(1), help="Mutants at once.")
+@click.option("--matrix", is_flag=True, help="Run every case on every mutant: which case kills what.")
+@click.option(
+    "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Write the sources of the survivors there."
+)
+@click.option("--resume", is_flag=True, help="Keep results in OUT that would be the same, judge the other mutants.")
+@run_options.judging_options
+@plugin_option
+def command(ops: tuple[str, ...], paths: tuple[Path, ...], out: Path, **given: Any) -> int:
+    """Make mutants of an implementation's own source, small faults, and see which of them the cases kill.
+
+    A mutant that no case fails for is a survivor: a fault that the cases would miss. One that gives the same bits in
+    every case is taken for equivalent and counted apart.
+
+    Exit code: 0 no survivor, 1 survivors, 2 the command or a case file is wrong, 3 our own failure, 5 nothing selected,
+    130 interrupted.
+    """
+    from mluops_cli.execution.interrupt import interruptible
+    from mluops_cli.search.mutation import summary
+    from mluops_cli.search.mutation.records import mutant_file
+    from mluops_cli.search.mutation.session import OperatorSession
+    from mluops_cli.search.mutation.sources import source_modules
+
+    settings = _settings(given)
+    modules = source_modules(given["impl"])
+    make_folder(out)
+    cases = _selected(ops, paths, out, given)
+    if not cases:
+        click.echo("no case is selected", err=True)
+        return NOTHING_SELECTED
+    found: list[OperatorMutants] = []
+    with mutant_file(out, resume=given["resume"]) as file, interruptible() as interrupt:
+        for op, chosen in cases.items():
+            watcher = _Progress()
+            session = OperatorSession(
+                op, chosen, settings, modules, given["jobs"], given["matrix"], file, given["keep"], watcher, interrupt
+            )
+            result = session.run()
+            watcher.close()
+            if result is not None:
+                found.append(result)
+                _print_operator(result, given["matrix"])
+            if interrupt.is_set():
+                break
+        interrupted = interrupt.is_set()
+    for line in table_lines([summary.HEADER, *_rows(found)], right=frozenset(range(1, 7))):
+        click.echo(line)
+    if interrupted:
+        click.echo(f"interrupted; the results so far are in {out}, --resume goes on from them", err=True)
+        return INTERRUPTED
+    return FAILED if any(map(summary.survivors, found)) else PASSED
+
+
+def _settings(given: dict[str, Any]) -> Any:
+    from dataclasses import fields
+
+    from mluops_cli.core.case_options import CaseOptions, WorkerSettings
+
+    named = {each.name: given.get(each.name, each.default) for each in fields(CaseOptions)}
+    return WorkerSettings(run_options.case_options(named | {"plugins": given["plugins"]}))
+
+
+def _selected(
+    ops: Sequence[str], paths: Sequence[Path], out: Path, given: dict[str, Any]
+) -> dict[str, list[PlannedCase]]:
+    """Operator -> its selected cases, which are generated first where no path is given."""
+    from generators.operator_registry import operator_named
+    from mluops_cli.core.discovery import plan_cases
+    from mluops_cli.implementations.registry import operators_of
+    from schemas.errors import InputError
+
+    for op in ops:
+        operator_named(op)
+    if not paths:
+        wanted = ops or operators_of(given["impl"])
+        if not wanted:
+            raise InputError(f"--impl {given['impl']} doesn't tell its operators: name them, or give --cases")
+        _generate(wanted, given, out / _CASES)
+        paths = [folder for op in wanted if (folder := out / _CASES / op).is_dir()]
+    selected: dict[str, list[PlannedCase]] = {}
+    for case in plan_cases(paths, suites=given["suites"], keywords=given["keywords"]):
+        if not ops or case.op in ops:
+            selected.setdefault(case.op, []).append(case)
+    return selected
+
+
+def _generate(ops: Sequence[str], given: dict[str, Any], folder: Path) -> None:
+    """Write the built-in suites of the operators, those of network scale left out; --resume takes what is there."""
+    from generators.casegen.write_options import WriteOptions
+
+    missing = [op for op in ops if not (given["resume"] and (folder / op).is_dir())]
+    if missing:
+        make_cases(
+            missing, given["suites"], lambda case: f"/{_LARGE}/" not in case, WriteOptions(folder), given["plugins"]
+        )
+
+
+class _Progress:
+    """Says how many mutants are judged: a bar on a terminal, a line now and then elsewhere, on stderr."""
+
+    def __init__(self) -> None:
+        self.total = self.done = self.killed = 0
+        self.last = time.monotonic()
+        self.op = ""
+        self._bar: Any = None
+
+    def begins(self, op: str, mutants: int, done: int) -> None:
+        """Show that an operator begins."""
+        self.op, self.total, self.done = op, mutants, done
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self._bar = Progress(console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._bar.add_task(op, total=mutants, completed=done)
+
+    def judged(self, record: MutantRecord) -> None:
+        """Count one mutant."""
+        self.done += 1
+        self.killed += record.status == "killed"
+        if self._bar is not None:
+            self._bar.advance(self._bar.task_ids[0])
+        elif time.monotonic() - self.last >= _HEARTBEAT:
+            self.last = time.monotonic()
+            text = f"{self.op}: {self.done} of {number_of(self.total, 'mutant')}, {self.killed} killed"
+            click.echo(text, err=True)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _print_operator(found: OperatorMutants, matrix: bool) -> None:
+    """The survivors of an operator, and what the matrix shows."""
+    from mluops_cli.search.mutation import summary
+
+    cases = found.cases
+    for case, reason in sorted(cases.left_out.items()):
+        click.echo(one_line(f"{case} is left out: it doesn't pass with {cases.impl}: {reason}"), err=True)
+    for line in summary.survivor_lines(found):
+        click.echo(line)
+    if cases.unreached:
+        names = ", ".join(each.partition(" ")[2] for each in cases.unreached)
+        count = number_of(len(cases.unreached), "function")
+        click.echo(f"{cases.op}: {count} that no case calls, not mutated: {names}")
+    if matrix:
+        for line in summary.matrix_lines(found):
+            click.echo(line)
+    click.echo("")
+
+
+def _rows(found: Sequence[OperatorMutants]) -> list[tuple[str, ...]]:
+    from mluops_cli.search.mutation import summary
+
+    rows = [summary.row(each.cases.op, summary.counts(each)) for each in found]
+    return [*rows, summary.row("all", summary.total(found))] if len(rows) > 1 else rows

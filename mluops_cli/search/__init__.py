@@ -1,0 +1,1 @@
+"""Searches that make many runs: which faults a suite misses."""
