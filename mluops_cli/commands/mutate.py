@@ -55,8 +55,9 @@ _CASES: Final = "cases"  # the folder of the generated cases in OUT
 def command(ops: tuple[str, ...], paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     """Make mutants of an implementation's own source, small faults, and see which of them the cases kill.
 
-    A mutant that no case fails for is a survivor: a fault that the cases would miss. One that gives the same bits in
-    every case is taken for equivalent and counted apart.
+    A mutant that no case fails for is a survivor: a fault that the cases would miss. Not counted in the score: one
+    that gives the same bits in every case is taken for equivalent; one whose answers differ only where any is allowed
+    (NOT_SUPPORTED, no design demands an answer) is allowed.
 
     Exit code: 0 no survivor, 1 survivors, 2 the command or a case file is wrong, 3 our own failure, 5 nothing selected,
     130 interrupted.

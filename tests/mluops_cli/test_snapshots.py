@@ -109,6 +109,23 @@ SCENES: dict[str, dict[str, list[str]]] = {
         "success": ["selftest", "cases"],
         "typo": ["selftest", "none"],
     },
+    "mutate": {
+        "success": ["mutate", "--impl", "python:kernel.py:right", "--cases", "cases", "-j", "1", "--out", "new"],
+        "failure": [
+            "mutate",
+            "--impl",
+            "python:kernel.py:right",
+            "--cases",
+            "cases",
+            "-k",
+            "collect",
+            "-j",
+            "1",
+            "--out",
+            "new",
+        ],
+        "typo": ["mutate", "--impl", "exec:./kernel", "--out", "new"],
+    },
     "implementations": {"typo": ["implementations", "--jsno"]},
     "docs": {
         "success": ["docs", "psamask_forward", "--out", "new"],

@@ -30,7 +30,7 @@ from schemas.atomic_files import write_text
 from schemas.errors import InputError, UnavailableError
 from schemas.version import __version__
 
-_LIMIT_LEAST: Final = 1.0  # seconds of the processor that a mutant may take for a case,
+_LIMIT_LEAST: Final = 0.5  # seconds of the processor that a mutant may take for a case,
 _LIMIT_FACTOR: Final = 20.0  # or so many times what the right source takes
 
 
@@ -68,6 +68,7 @@ class OperatorSession:
     _valid: dict[int, str] = field(default_factory=dict)  # of the cases that the operator must accept, the status
     _runs: Counter[int] = field(default_factory=Counter)
     _kills: Counter[int] = field(default_factory=Counter)
+    _first: float = 0.0  # of the first call of the right source in a process: it may have to set up something
     _session: str = ""  # the hash of what the mutants are made from
 
     def run(self) -> OperatorMutants | None:
@@ -129,6 +130,7 @@ class OperatorSession:
             for each in plain.results
             if each.case in passing and first.get(each.case) == each.answer
         }
+        self._first = plain.results[0].seconds
         self._valid = {each.case: each.status for each in plain.results if each.valid and each.case in passing}
         sources = [
             SourceModule(name, file, Path(file).read_text(encoding="utf-8")) for name, file in plain.sources.items()
@@ -160,7 +162,7 @@ class OperatorSession:
             while waiting:
                 number, mutant = waiting.popleft()
                 order = sorted(mutant.cases, key=self._cost)
-                limits = tuple(max(_LIMIT_LEAST, _LIMIT_FACTOR * self._seconds[case]) for case in order)
+                limits = tuple(map(self._limit, order))
                 yield Trial(number, mutant.mutation, tuple(order), limits, first=not self.matrix)
 
         for result in runner.run(trials(), self.jobs):
@@ -168,6 +170,10 @@ class OperatorSession:
                 self._runs[each.case] += 1
                 self._kills[each.case] += each.killing
             yield self._record(mutants[result.number], result)
+
+    def _limit(self, case: int) -> float:
+        """Seconds of the processor that a mutant may take for the case."""
+        return max(_LIMIT_LEAST, _LIMIT_FACTOR * self._seconds[case]) + 2 * self._first
 
     def _cost(self, case: int) -> tuple[float, int]:
         """Seconds until a kill is expected by this case alone, from the mutants so far."""

@@ -18,7 +18,7 @@ from mluops_cli.implementations.loading import foreign_code, module_name
 from schemas.errors import InputError
 
 _PACKAGES: Final = {
-    name: (f"mluops_cli.implementations.{name}", "mluops_cli.implementations.preconditions")
+    name: (f"mluops_cli.implementations.{name}.", "mluops_cli.implementations.preconditions.")
     for name in ("tiled", "torch")
 }
 
@@ -42,7 +42,7 @@ class Mutation:
 
 
 def source_modules(impl: str) -> tuple[str, ...]:
-    """The names of the modules with the source of `--impl NAME[:OPTIONS]`; of a package all its modules are meant.
+    """The names of the modules with the source of `--impl NAME[:OPTIONS]`; one that ends in a dot: all below it.
 
     InputError where the implementation isn't Python, or its source isn't known.
     """
@@ -62,8 +62,13 @@ def loaded_sources(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The name and the file of every loaded module that these names mean."""
     for name, module in sorted(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file and file.endswith(".py") and any(name == each or name.startswith(f"{each}.") for each in names):
+        if file and file.endswith(".py") and is_source(name, names):
             yield name, file
+
+
+def is_source(module: str, names: Sequence[str]) -> bool:
+    """Whether a module is one of those that these names mean."""
+    return any(module == each or (each.endswith(".") and module.startswith(each)) for each in names)
 
 
 def load_mutation(mutation: Mutation, names: Sequence[str]) -> None:
@@ -71,7 +76,8 @@ def load_mutation(mutation: Mutation, names: Sequence[str]) -> None:
 
     InputError or UnavailableError where it can't be loaded.
     """
-    for name in [name for name, _ in loaded_sources(names)]:
+    packages = {each.rstrip(".") for each in names}
+    for name in [name for name in sys.modules if name in packages or is_source(name, names)]:
         del sys.modules[name]
     for folder in (os.path.dirname(mutation.file), os.getcwd()):  # as loading does, for the modules beside it
         if folder not in sys.path:

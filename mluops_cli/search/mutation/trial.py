@@ -27,7 +27,7 @@ from mluops_cli.execution.case.output_buffers import digest
 from mluops_cli.implementations.base import Call, Implementation, Outcome
 from mluops_cli.implementations.registry import implementation_named
 from mluops_cli.processes.process_tree import die_with_parent
-from mluops_cli.search.mutation.sources import Mutation, load_mutation, loaded_sources
+from mluops_cli.search.mutation.sources import Mutation, is_source, load_mutation, loaded_sources
 
 _LOAD_LIMIT: Final = 20.0  # seconds of the processor in which a mutant may be loaded
 _MEMORY: Final = 4 << 30  # bytes that a mutant may take besides what it holds when it is loaded
@@ -235,8 +235,7 @@ class _Trace:
 
     def _file(self, module: str, file: str) -> str:
         if module not in self._files:
-            ours = any(module == each or module.startswith(f"{each}.") for each in self._names)
-            self._files[module] = file if ours else ""
+            self._files[module] = file if is_source(module, self._names) else ""
         return self._files[module]
 
     def _note_classes(self, first: Any) -> None:

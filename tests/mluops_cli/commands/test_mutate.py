@@ -1,0 +1,217 @@
+"""`mluops mutate`: a kernel whose mutants are known, on cases that are known to be weak or strong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mluops_cli.search.mutation import records
+from mluops_cli.search.mutation.records import read_mutants
+from tests.mluops_cli.conftest import Cli
+from tests.mluops_cli.execution.conftest import wait_until, write_psamask
+
+KERNEL = textwrap.dedent("""
+    def psamask(op, inputs, outputs, params):
+        if params["psa_type"] not in (0, 1):
+            return "BAD_PARAM"
+        x, y = inputs["x"], outputs["y"]
+        N, H, W, _ = x.shape
+        h_mask, w_mask = params["h_mask"], params["w_mask"]
+        top, left = (h_mask - 1) // 2, (w_mask - 1) // 2
+        mask = x.reshape(N, H, W, h_mask, w_mask)
+        cells = y.reshape(N, H, W, H, W)
+        y[...] = 0
+        h = 0
+        while h < H:
+            for w in range(W):
+                for i in range(max(0, h - top), min(H, h - top + h_mask)):
+                    for j in range(max(0, w - left), min(W, w - left + w_mask)):
+                        if params["psa_type"] == 0:
+                            cells[:, h, w, i, j] = mask[:, h, w, i - h + top, j - w + left]
+                        else:
+                            cells[:, i, j, h, w] = mask[:, h, w, i - h + top, j - w + left]
+            h += 1
+        return "SUCCESS"
+""").lstrip()
+OP = "psamask_forward"
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    path = tmp_path / "kernel.py"
+    path.write_text(KERNEL)
+    for h_mask in (1, 3, 4):
+        write_psamask(tmp_path / "cases", f"mask{h_mask}", h_mask=h_mask)
+    return path
+
+
+def arguments(kernel: Path, *more: object) -> list[object]:
+    folder = kernel.parent
+    impl = f"python:{kernel}:psamask"
+    return ["mutate", "--impl", impl, "--cases", folder / "cases", "--out", folder / "out", "-j", 2, *more]
+
+
+def by_status(out: Path) -> dict[str, list[records.MutantRecord]]:
+    found: dict[str, list[records.MutantRecord]] = {}
+    for each in read_mutants(out)[OP].mutants.values():
+        found.setdefault(each.status, []).append(each)
+    return found
+
+
+def test_killed_survived_and_unreached(kernel: Path, cli: Cli) -> None:
+    ran = cli(*arguments(kernel, "--keep", kernel.parent / "kept"))
+    assert ran.code == 1
+    found = by_status(kernel.parent / "out")
+    killed = {"".join(each.diff): each for each in found["killed"]}
+    # A zero fill that is left out, an endless loop, a swapped index: all are killed, and the loop by its time.
+    assert {killed["-    y[...] = 0+    pass"].kind} == {"zero_fill"}
+    endless = killed["-        h += 1+        pass"]
+    assert endless.reason == "timeout: no answer within its time limit"
+    assert (
+        "-    top, left = (h_mask - 1) // 2, (w_mask - 1) // 2+    left, top = (h_mask - 1) // 2, (w_mask - 1) // 2"
+        in (killed)
+    )
+    # No case has another mode: its line isn't run, and the check of the mode could be anything.
+    lines = KERNEL.splitlines()
+    assert {lines[each.line - 1].split("[")[0].strip() for each in found["not_reached"]} == {"cells"}
+    equivalent = {"".join(each.diff) for each in found["equivalent"]}
+    assert '-    if params["psa_type"] not in (0, 1):-        return "BAD_PARAM"+    pass' in equivalent
+    # What is kept is the mutants that survive, whole sources that differ in one line.
+    kept = sorted(kernel.parent.joinpath("kept").rglob("*.py"))
+    assert len(kept) == len(found["not_reached"]) + len(found.get("survived", []))
+    assert {sum(a != b for a, b in zip(each.read_text().splitlines(), lines, strict=True)) for each in kept} == {1}
+    assert f"kernel.py:{endless.line - 1}: no case runs this line" in ran.out
+
+
+def test_a_case_of_the_other_mode_kills_what_survived(kernel: Path, cli: Cli) -> None:
+    cli("gen", OP, "--suite", "boundary", "-k", "centre or row or column", "--out", kernel.parent / "cases")
+    ran = cli(*arguments(kernel))
+    assert "no case runs this line" not in ran.out
+    assert not [
+        each for each in by_status(kernel.parent / "out").get("survived", []) if "cells[:, i, j" in str(each.diff)
+    ]
+
+
+def test_matrix(kernel: Path, cli: Cli) -> None:
+    write_psamask(kernel.parent / "cases", "again", h_mask=3)
+    ran = cli(*arguments(kernel, "--matrix"))
+    rows = read_mutants(kernel.parent / "out")[OP].mutants.values()
+    zero = next(each for each in rows if each.kind == "zero_fill")
+    half = next(each for each in rows if "top, left = (h_mask - 1) * 2" in str(each.diff))
+    ids = {name: f"{OP}/general/{name}" for name in ("mask1", "mask3", "mask4", "again")}
+    assert set(zero.killed_by) == set(ids.values())
+    assert set(half.killed_by) == set(ids.values()) - {ids["mask1"]}  # of a single row half is 0 either way
+    assert (zero.run, half.run) == (4, 4)
+    # One of two cases that kill the same is enough.
+    chosen = ran.out.split("kill all that any kills")[1]
+    assert ("general/again" in chosen) != ("general/mask3" in chosen)
+
+
+def test_resume_judges_only_what_is_left(kernel: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = kernel.parent / "out"
+    cli(*arguments(kernel))
+    whole = (out / records.MUTANTS).read_bytes().splitlines(keepends=True)
+    table = {name: each.status for name, each in read_mutants(out)[OP].mutants.items()}
+    (out / records.MUTANTS).write_bytes(b"".join(whole[:-3]) + whole[-3][:20])
+    judged: list[str] = []
+    add = records.MutantFile.add
+
+    def noted(file: records.MutantFile, record: records.MutantRecord | records.CasesRecord) -> None:
+        judged.append(type(record).__name__)
+        add(file, record)
+
+    monkeypatch.setattr(records.MutantFile, "add", noted)
+    ran = cli(*arguments(kernel, "--resume"))
+    assert judged.count("MutantRecord") == 3
+    assert {name: each.status for name, each in read_mutants(out)[OP].mutants.items()} == table
+    assert ran.code == 1
+    kernel.write_text(KERNEL.replace("h = 0", "h = 00"))  # another source: nothing is kept
+    judged.clear()
+    cli(*arguments(kernel, "--resume"))
+    assert judged.count("MutantRecord") == len(table)
+
+
+def test_what_an_interrupt_leaves(kernel: Path) -> None:
+    out = kernel.parent / "out"
+    command = [sys.executable, "-m", "mluops_cli", *map(str, arguments(kernel, "-j", 1))]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: (out / records.MUTANTS).exists() and len((out / records.MUTANTS).read_bytes().splitlines()) > 5)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "--resume goes on" in error
+    lines = [json.loads(line) for line in (out / records.MUTANTS).read_bytes().splitlines()]
+    assert len(lines) > 5
+
+
+def test_a_kernel_that_ends_its_process_costs_no_other_mutant(tmp_path: Path, cli: Cli) -> None:
+    body = KERNEL.replace("    y[...] = 0\n", "    y[...] = 0\n    if len(params) > 9:\n        os._exit(3)\n")
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("import os\n" + body)
+    write_psamask(tmp_path / "cases", "case")
+    cli(*arguments(kernel))
+    killed = [each for each in by_status(tmp_path / "out")["killed"] if each.line == 13 - 1]
+    crashes = [each.reason for each in killed if each.reason.startswith("crash")]
+    assert crashes == ["crash: its process ended with exit code 3"] * len(crashes)
+    assert crashes
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "message"),
+    [
+        (["--impl", "exec:./a"], 2, "only the source of python:FILE.py:NAME, tiled, torch can be mutated"),
+        (["--impl", "python:missing.py:f"], 2, "no such Python file"),
+        (["--impl", "python:kernel.py"], 2, "names no object"),
+        (["-k", "nothing"], 5, "no case is selected"),
+        (["psamask_forwards"], 2, "psamask_forward"),
+    ],
+)
+def test_what_is_typed_wrong(
+    kernel: Path, cli: Cli, more: list[Any], code: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(kernel.parent)
+    ran = cli(*arguments(kernel), *more)
+    assert (ran.code, message in ran.err) == (code, True), ran.err
+
+
+def test_a_kernel_that_is_wrong_itself(kernel: Path, cli: Cli) -> None:
+    kernel.write_text(KERNEL.replace("y[...] = 0", "y[...] = 1"))
+    ran = cli(*arguments(kernel))
+    assert ran.code == 2
+    assert "no case passes" in ran.err
+
+
+def test_a_case_that_the_right_source_fails_is_left_out(kernel: Path, cli: Cli) -> None:
+    kernel.write_text(KERNEL.replace("(h_mask - 1) // 2", "h_mask // 2"))
+    ran = cli(*arguments(kernel))
+    assert f"{OP}/general/mask4 is left out" in ran.err
+    assert set(read_mutants(kernel.parent / "out")[OP].cases.cases) == {f"{OP}/general/mask{n}" for n in (1, 3)}
+
+
+def test_a_file_that_is_not_ours_is_left_alone(kernel: Path, cli: Cli) -> None:
+    out = kernel.parent / "out"
+    out.mkdir()
+    (out / records.MUTANTS).write_text("precious\n")
+    ran = cli(*arguments(kernel))
+    assert ran.code == 2
+    assert "expected a line of mluops mutate" in ran.err
+    assert (out / records.MUTANTS).read_text() == "precious\n"
+    assert os.listdir(out) == [records.MUTANTS]
+
+
+def test_tiled_with_generated_cases(tmp_path: Path, cli: Cli) -> None:
+    ran = cli("mutate", "psamask_backward", "--suite", "zero_element", "--out", tmp_path / "out", "-j", 2)
+    found = read_mutants(tmp_path / "out")["psamask_backward"]
+    assert ran.code == 1
+    assert len(found.cases.cases) == len(list(tmp_path.rglob("*.pb"))) > 3
+    files = {each.file.rpartition("implementations/")[2] for each in found.mutants.values()}
+    assert files == {"preconditions/base.py", "preconditions/psamask.py", "tiled/base.py"} & files
+    assert "preconditions/psamask.py" in files
