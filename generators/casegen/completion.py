@@ -11,7 +11,8 @@ from generators.casegen.manifest import Entry
 from generators.casegen.node import Criteria, set_baseline_device, set_counts, set_criteria, set_meta_criteria
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.casegen.write_options import WriteOptions
-from generators.contracts.binding import Bound, bind
+from generators.contracts.binding import bind
+from generators.contracts.bound_case import Bound
 from generators.contracts.operator import Array, Arrays
 from generators.contracts.outputs import padded
 from generators.operator_registry import operator_named

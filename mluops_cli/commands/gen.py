@@ -183,7 +183,7 @@ def _completions(sources: Sequence[Path], matches: Matcher, options: WriteOption
     """The existing files that can be completed, with the bytes of their tensors, and what is wrong with the others."""
     from generators.casegen.completion import bind_known, complete
     from generators.casegen.worker_pool import Task
-    from generators.contracts.binding import stored_bytes
+    from generators.contracts.bound_case import stored_bytes
     from mluops_cli.core.discovery import plan_cases
     from schemas.casefiles.reading import read_case
     from schemas.errors import MluopsError

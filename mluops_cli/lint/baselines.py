@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from generators.casegen.manifest import hash_mismatches
-from generators.contracts.binding import bind, without_baseline
+from generators.contracts.binding import bind
+from generators.contracts.bound_case import without_baseline
 from generators.contracts.operator import Operator
 from mluops_cli.core.discovery import manifest_entry
 from mluops_cli.judging.weakness import swallowed, weakness

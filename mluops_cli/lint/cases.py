@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from generators.casegen.thresholds import SOURCE as DYNAMIC
-from generators.contracts.binding import Bound, bind
+from generators.contracts.binding import bind
+from generators.contracts.bound_case import Bound
 from generators.contracts.operator import Operator
 from mluops_cli.lint.finding import ERROR, NOTE, WARNING, Finding
 from schemas.casefiles.reading import CaseFile

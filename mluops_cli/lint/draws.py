@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 
-from generators.contracts.binding import check_drawn_size
+from generators.contracts.bound_case import check_drawn_size
 from generators.contracts.operator import Operator
 from generators.data.random_data import KINDS, RandomData
 from mluops_cli.lint.finding import ERROR, NOTE, WARNING, Finding

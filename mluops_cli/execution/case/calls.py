@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from generators.contracts.binding import Bound
+from generators.contracts.bound_case import Bound
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.exceptions import describe, user_traceback
 from mluops_cli.execution.case.floating_point import MODE, require_subnormals

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from generators.contracts.binding import Bound, bind
+from generators.contracts.binding import bind
+from generators.contracts.bound_case import Bound
 from generators.contracts.model import LARGE
 from generators.operator_registry import operators
 from mluops_cli.core.case_options import CaseOptions, WorkerSettings

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.contracts.binding import Bound
+from generators.contracts.bound_case import Bound
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.case.case_run import Prepared, prepare
 from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test

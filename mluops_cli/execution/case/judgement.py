@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.contracts.binding import Bound
+from generators.contracts.bound_case import Bound
 from generators.contracts.checks import violations
 from generators.contracts.operator import Arrays
 from mluops_cli.core.case_options import CaseOptions

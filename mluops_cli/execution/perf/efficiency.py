@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from generators.contracts.binding import Bound
+from generators.contracts.bound_case import Bound
 from generators.contracts.model import Contract
 from generators.contracts.operator import Array
 from mluops_cli.core.peaks import Peaks

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generators.contracts.binding import Bound, bind, stored_bytes
+from generators.contracts.binding import bind
+from generators.contracts.bound_case import Bound, stored_bytes
 from generators.operator_registry import operators
 from schemas.casefiles.reading import read_case
 from schemas.criteria import Criterion
