@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import rich_click as click
 
-from mluops_cli.commands.messages import report_problem, report_warning
 from mluops_cli.commands.options import ByteSize, generation_option
+from mluops_cli.commands.problems import report_problem, report_warning
 
 if TYPE_CHECKING:
     from schemas.casefiles.reading import CaseFile

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
-from mluops_cli.commands.messages import report_problem, report_warning
 from mluops_cli.commands.options import (
     ByteSize,
     Names,
@@ -25,6 +24,7 @@ from mluops_cli.commands.options import (
     number_of,
     plugin_option,
 )
+from mluops_cli.commands.problems import report_problem, report_warning
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.filters import parse_keywords
 from mluops_cli.core.machine import cores

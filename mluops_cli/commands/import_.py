@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import rich_click as click
 
-from mluops_cli.commands.messages import report_problem, report_warning
 from mluops_cli.commands.options import generation_option, plugin_option
+from mluops_cli.commands.problems import report_problem, report_warning
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.statuses import NOTHING_SELECTED, WRONG_INPUT
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from mluops_cli.commands.messages import report_warning
 from mluops_cli.commands.options import plugin_option
+from mluops_cli.commands.problems import report_warning
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.units import format_bytes
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import rich_click as click
 
-from mluops_cli.commands.messages import report_problem
 from mluops_cli.commands.options import Names, generation_option, plugin_option
+from mluops_cli.commands.problems import report_problem
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.machine import cores

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import rich_click as click
 
-from mluops_cli.commands.messages import report_warning
 from mluops_cli.commands.options import ByteSize, generation_option, plugin_option
+from mluops_cli.commands.problems import report_warning
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.escaping import one_line
 
