@@ -35,6 +35,7 @@ COMMANDS: Final[dict[str, str]] = {
     "replay": "Run the failing cases of a finished run again.",
     "selftest": "Inject faults into right outputs and see that the judge detects them.",
     "mutate": "Make mutants of an implementation's source and see which of them the cases kill.",
+    "subset": "List fewer cases for a quick run, and say what that gives up.",
     "implementations": "List the implementations that can be run and what they need.",
     "docs": "Write a page per operator: tensors, parameters, rules, criteria, suites.",
     "doctor": "Check this machine: versions, memory, disk, optional parts.",

@@ -64,6 +64,21 @@ class Seconds(click.FloatRange):
         return seconds
 
 
+class Duration(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on only
+    """A time such as 90, 90s, 5m or 1.5h; the value counts seconds."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number of seconds."""
+        if isinstance(value, (int, float)):
+            return float(value)
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", value)
+        if match is None or not float(match[1]):
+            self.fail(f"{value!r} is not a time; expected one such as 90s, 5m or 1.5h", param, ctx)
+        return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
 def number_of(count: int, word: str) -> str:
     """A count and its word, such as `1 case` and `2 cases`."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -43,6 +43,13 @@ if TYPE_CHECKING:
 )
 @click.option("-k", "keywords", metavar="EXPR", help="Only cases whose id matches: parts, and, or, not, ( ).")
 @click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
+@click.option(
+    "--select",
+    "listed",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Only the cases whose ids the file lists (mluops subset).",
+)
 @click.option("--shard", "part", metavar="I/N", help="Only the I-th (from 1) of N parts of about equal bytes.")
 @click.option("--repeat", type=click.IntRange(1), metavar="N", help="Runs per case, each judged.  [default: 1]")
 @click.option(
@@ -81,7 +88,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     from mluops_cli.results.jsonl import JsonResults, refuse_foreign
     from mluops_cli.results.resume import earlier_results
 
-    chosen = {name: given[name] for name in ("suites", "keywords", "part")}
+    chosen = {name: given[name] for name in ("suites", "keywords", "listed", "part")}
     settings = _settings(out, given)
     cases = plan_cases(paths, **chosen, out=out, enum_numbering=given["enum_numbering"])
     if not cases:

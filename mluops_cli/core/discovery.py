@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from generators.casegen.manifest import ForeignManifest, read_manifest
 from generators.contracts.binding import EXTERNAL
+from mluops_cli.core.case_lists import check_known, read_case_list
 from mluops_cli.core.filters import parse_keywords, parse_shard, shard
 from mluops_cli.core.record import RESULTS
 from schemas.casefiles.enum_numbering import CURRENT
@@ -146,19 +147,25 @@ def plan_cases(
     *,
     suites: Collection[str] = (),
     keywords: str | None = None,
+    listed: Path | None = None,
     part: str | None = None,
     out: Path | None = None,
     enum_numbering: str = CURRENT,
 ) -> list[PlannedCase]:
     """The selected cases at the paths, in the order of find_case_files.
 
-    out is the folder of the run's results: it is not searched, unless a path leads into it. InputError as in
-    find_case_files, and for a suite that no case and no operator has.
+    listed is a file with case ids, the only ones selected. out is the folder of the run's results: it is not searched,
+    unless a path leads into it. InputError as in find_case_files, for a suite that no case and no operator has, and for
+    a listed case that isn't there.
     """
     matches = parse_keywords(keywords) if keywords is not None else None
+    chosen = read_case_list(listed) if listed is not None else None
     shard_of = parse_shard(part) if part is not None else None
     found = find_case_files(paths, skipped=(out, out / FAILURES) if out else ())
     cases = _unique([_describe(each.path, each.name, enum_numbering) for each in found])
+    if chosen is not None and listed is not None:
+        check_known(chosen, {case.id for case in cases}, listed)
+        cases = [case for case in cases if case.id in chosen]
     if suites:
         from generators.specs.selection import check_suites  # here: it brings all that reads specs
 

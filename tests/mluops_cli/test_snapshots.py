@@ -126,6 +126,7 @@ SCENES: dict[str, dict[str, list[str]]] = {
         ],
         "typo": ["mutate", "--impl", "exec:./kernel", "--out", "new"],
     },
+    "subset": {"typo": ["subset", "cases", "--by", "mutants", "--mutants", "none"]},
     "implementations": {"typo": ["implementations", "--jsno"]},
     "docs": {
         "success": ["docs", "psamask_forward", "--out", "new"],

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from mluops_cli.search.mutation.records import MutantRecord, OperatorMutants
-from mluops_cli.search.mutation.set_cover import greedy_cover
+from mluops_cli.search.set_cover import greedy_cover
+from schemas.suggest import counted
 
 HEADER = ("operator", "mutants", "killed", "survived", "allowed", "equivalent", "score")
 
@@ -46,17 +47,13 @@ def survivor_lines(found: OperatorMutants) -> Iterator[str]:
             yield f"{record.mutant}: {_behaviour(record)}"
             yield from (f"    {line}" for line in record.diff)
     for (file, line), number in unreached.items():
-        yield f"{file}:{line}: no case runs this line; {number} mutant{'s' if number > 1 else ''}"
+        yield f"{file}:{line}: no case runs this line; {counted(number, 'mutant')}"
 
 
 def _behaviour(record: MutantRecord) -> str:
     differing = len(record.differing)
-    how = f"{_cases(record.run)} run it, {differing} pass{'es' if differing == 1 else ''} with other bits"
+    how = f"{counted(record.run, 'case')} run it, {differing} pass{'es' if differing == 1 else ''} with other bits"
     return f"{how}, such as {record.differing[0]}" + (f" ({record.reason})" if record.reason != "pass" else "")
-
-
-def _cases(number: int) -> str:
-    return "1 case" if number == 1 else f"{number} cases"
 
 
 def kills(found: OperatorMutants) -> dict[str, set[str]]:
@@ -74,12 +71,12 @@ def matrix_lines(found: OperatorMutants) -> Iterator[str]:
     idle = sorted(case for case, mutants in killed.items() if not mutants)
     seconds = found.cases.cases
     if idle:
-        yield f"{_cases(len(idle))} of {len(killed)} kill no mutant:"
+        yield f"{counted(len(idle), 'case')} of {len(killed)} kill no mutant:"
         yield from (f"  {case}" for case in idle)
     chosen = greedy_cover(killed, seconds)
     before, after = sum(seconds.values()), sum(seconds[case] for case in chosen)
     yield (
-        f"{_cases(len(chosen))} of {len(killed)} kill all that any kills, in {after:.2f} s of {before:.2f} s"
+        f"{counted(len(chosen), 'case')} of {len(killed)} kill all that any kills, in {after:.2f} s of {before:.2f} s"
         " (of the processor):"
     )
     yield from (f"  {case}: {len(killed[case])} mutants, {1000 * seconds[case]:.1f} ms" for case in chosen)

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from mluops_cli.search.mutation.set_cover import greedy_cover
+from mluops_cli.search.set_cover import greedy_cover
 
 
 def test_a_cheap_pair_before_an_expensive_whole() -> None:

@@ -1,0 +1,72 @@
+"""`mluops subset`: a list of fewer cases for a quick run, and what it gives up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from mluops_cli.commands.options import Duration, Names, generation_option, keywords_option, plugin_option
+from mluops_cli.core.statuses import NOTHING_SELECTED, PASSED
+
+
+@click.command(epilog="Example: mluops subset cases --by mutants --budget 60s --out quick.txt")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--by",
+    "measure",
+    required=True,
+    type=click.Choice(["mutants"]),
+    help="The power to keep: the mutants that the cases kill.",
+)
+@click.option(
+    "--mutants",
+    "folder",
+    default="mluops-mutants",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="--by mutants: the results of mluops mutate --matrix.",
+)
+@click.option(
+    "--budget", type=Duration(), metavar="TIME", help="A run of the subset may take so long.  [default: keep all power]"
+)
+@click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
+@keywords_option
+@click.option(
+    "--out", default="-", type=click.Path(allow_dash=True, dir_okay=False, path_type=Path), help="File for the list."
+)
+@generation_option
+@plugin_option
+def command(
+    paths: tuple[Path, ...],
+    measure: str,
+    folder: Path,
+    budget: float | None,
+    suites: frozenset[str],
+    keywords: str | None,
+    out: Path,
+    enum_numbering: str,
+    plugins: tuple[Path, ...],
+) -> int:
+    """Choose the cases at PATH... that keep most power in little time; `mluops run --select FILE` takes the list.
+
+    What the list gives up stands in it as remarks, and on stderr. Times are those of one worker with the
+    implementation that was mutated.
+    """
+    from mluops_cli.core.case_lists import case_list
+    from mluops_cli.core.discovery import plan_cases
+    from mluops_cli.core.output_files import write_text
+    from mluops_cli.search.subset.by_mutants import killing_power
+    from mluops_cli.search.subset.choice import choose
+
+    cases = [case.id for case in plan_cases(paths, suites=suites, keywords=keywords, enum_numbering=enum_numbering)]
+    if not cases:
+        click.echo("no case is selected", err=True)
+        return NOTHING_SELECTED
+    choice = choose(killing_power(folder, cases), budget)
+    remarks = list(choice.words())
+    write_text(out, case_list(choice.chosen, remarks))
+    for remark in remarks:
+        click.echo(remark, err=True)
+    return PASSED

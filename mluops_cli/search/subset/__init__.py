@@ -1,0 +1,1 @@
+"""Fewer cases with as much of their power as a budget allows."""
