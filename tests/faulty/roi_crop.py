@@ -39,7 +39,7 @@ def _status(op: str, inputs: Any, outputs: Any, descriptors: Any, handle: Any, f
     return BAD_PARAM if any(each is None for each in (*inputs.values(), *outputs.values())) else None
 
 
-def _corners(grid: Any, B: int, H: int, W: int, fault: str) -> Any:
+def corners(grid: Any, B: int, H: int, W: int, fault: str = "") -> Any:
     """Per corner: image, row, column (in range), weight, whether it is read."""
     y, x = grid[..., :2].reshape(-1, 2).T.astype(np.float32)
     if fault == "xy_swapped":
@@ -99,16 +99,16 @@ def _roi_crop(op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any,
     image = inputs["input"] if forward else outputs["grad_input"]
     bins = (outputs["output"] if forward else inputs["grad_output"]).reshape(-1, image.shape[3])
     B, H, W, _ = image.shape
-    corners = _corners(grid, B, H, W, fault)
+    found = corners(grid, B, H, W, fault)
     with np.errstate(invalid="ignore", over="ignore"):
         if forward:
             if fault == "nan_dropped":
                 image = np.where(np.isnan(image), np.float32(0), image)
             total = np.zeros_like(bins)
-            for n, y, x, weight, read in corners:
+            for n, y, x, weight, read in found:
                 total[read] += weight[read, None] * image[n[read], y[read], x[read]]
             if fault == "bins_outside_not_stored":
-                stored = np.any([read for *_, read in corners], axis=0)
+                stored = np.any([read for *_, read in found], axis=0)
                 bins[stored] = total[stored]
             else:
                 bins[:] = total
@@ -122,7 +122,7 @@ def _roi_crop(op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any,
                 np.fmax(image, 0, out=image)  # as fmaxf in C: NaN loses
             elif fault != "no_zero_fill":
                 image[:] = 0
-            for n, y, x, weight, read in corners:
+            for n, y, x, weight, read in found:
                 if fault == "last_bin_lost":
                     read = read & (np.arange(len(read)) < len(read) - 1)
                 part = weight[read, None] * gradient[read]

@@ -15,7 +15,21 @@ import pytest
 from filelock import FileLock
 
 from generators.operator_registry import operators
-from tests.faulty.catalogue import MODULES, PAGE, SUITES, beyond_design, caught, faults, page, plugin, run_all
+from tests.faulty import precision
+from tests.faulty.catalogue import (
+    COMPUTED,
+    MODULES,
+    PAGE,
+    SUITES,
+    beyond_design,
+    caught,
+    faults,
+    page,
+    plugin,
+    precision_faults,
+    run_all,
+    seen_by,
+)
 
 Cases = Callable[[str], list[Path]]  # operator -> the files of its small suites
 
@@ -122,3 +136,23 @@ def test_end_to_end(cases: Cases, tmp_path: Path, op: str, name: str) -> None:
 @pytest.mark.slow
 def test_the_page_of_faults_is_fresh() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()
+
+
+@pytest.mark.parametrize(("op", "name"), [(op, name) for op in MODULES for name in precision_faults(op)])
+def test_a_fault_of_precision_is_beyond_the_bound_or_caught_by_exact(cases: Cases, op: str, name: str) -> None:
+    """Sums: by both of them. Copies and rulebooks, which have no tolerance: by their thresholds."""
+    valid = [file for file in cases(op) if file.parent.name in COMPUTED]
+    if op not in precision.SUMS:
+        assert seen_by(run_all(valid, op, name, until=caught)).thresholds
+        return
+    seen = seen_by(run_all(valid, op, name))
+    assert len(seen.bound) > 0.8 * seen.cases
+    assert len(seen.exact) == (seen.exact_cases if "grid" not in name else 1)
+
+
+@pytest.mark.parametrize("op", precision.SUMS)
+def test_what_the_thresholds_let_pass(cases: Cases, op: str) -> None:
+    """The suites other than exact: without error bounds these faults pass nearly everywhere."""
+    general = [file for file in cases(op) if file.parent.name == "general"]
+    for name in ("input_through_bfloat16", "output_times_1_001", "one_element_off"):
+        assert seen_by(run_all(general, op, name)).thresholds == []

@@ -107,6 +107,15 @@ def test_coarser_accumulators_and_inputs_fail(case: Case, coarse: str) -> None:
         assert not np.array_equal(summed(*terms_of(case, rounded)), baseline)
 
 
+@pytest.mark.parametrize("coarse", COARSE)
+@pytest.mark.parametrize("op", SUMS[:2])
+def test_a_coarser_grid_fails(op: str, coarse: str) -> None:
+    (case,) = (each for each in CASES if (each.op, each.name) == (op, "wide"))
+    inputs = inputs_of(case)
+    rounded = {**inputs, "grid": inputs["grid"].astype(COARSE[coarse]).astype(np.float32)}
+    assert not np.array_equal(summed(*terms_of(case, rounded)), baseline_of(case, inputs))
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_the_threshold_is_zero(case: Case) -> None:
     assert [(each.name, each.threshold) for each in case.criteria[OUTPUTS[case.op]]] == [("diff3", 0)]
