@@ -93,6 +93,15 @@ def test_the_small_suites_pass_where_the_library_is_strict(
     assert {ran.statuses[case] for case in faults} == {"pass"}
 
 
+def test_relations_hold(standin: str, suites: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN_STRICT", "1")
+    ran = run(suites, "--suite", "demo", "--impl", f"capi:{standin}", "-j", "1", "--relations")
+    assert ran.code == 0
+    told = {(record["op"], name): text for record in ran.records.values() for name, text in record["relations"].items()}
+    assert told.keys() == {(op, each.name) for op in tables.OPERATORS for each in operators()[op].contract.relations}
+    assert {text for record in ran.records.values() for text in record["relations"].values()} == {"holds"}
+
+
 def test_c1_to_c7_the_small_suites_fail_only_where_the_vendor_is_wrong(
     standin: str, suites: Path, run: Callable[..., Any]
 ) -> None:
