@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 FACTOR: Final = 16  # of scaling: a power of two, so that no product or sum is rounded otherwise
 _FLOATING: Final = "fcV"  # kinds of dtypes; V: bfloat16 and others of ml_dtypes
 _LARGEST: Final = float(np.finfo(np.float32).max)  # a partial sum beyond it is Inf
-_ALONE: Final = 4  # items of a batch that are computed alone, spread evenly
+ALONE: Final = 4  # items of a batch that are computed alone, spread evenly
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def _moved(seed: int, length: int) -> Array:
 
 def _some(count: int) -> list[int]:
     """The items that are tried alone; none where there is only one."""
-    return sorted({round(each) for each in np.linspace(0, count - 1, _ALONE)}) if count > 1 else []
+    return sorted({round(each) for each in np.linspace(0, count - 1, ALONE)}) if count > 1 else []
 
 
 def _by_axis(

@@ -22,7 +22,8 @@ from mluops_cli.commands.options import make_folder, plugin_option
 def command(ops: tuple[str, ...], out: Path, plugins: tuple[Path, ...]) -> None:
     """Write OUT/OP.md for every operator, or for those that are named, operators of other packages included.
 
-    A page holds the tensors with dtypes, layouts and shapes, the parameters, the rules, the criteria and the suites.
+    A page holds the tensors with dtypes, layouts and shapes, the parameters, the rules, the criteria, the relations and
+    the suites.
     """
     from generators.operator_registry import operator_named, operators
     from mluops_cli.core.output_files import write_text

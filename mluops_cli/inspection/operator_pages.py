@@ -12,6 +12,7 @@ from generators.contracts.model import Contract, Parameter, TensorSpec
 from generators.contracts.operator import Operator
 from generators.specs.expansion import expand
 from generators.specs.loader import load_spec, spec_files
+from mluops_cli.inspection.relation_texts import relation_texts
 
 _TEMPLATE: Final = """\
 # {{ contract.op }}
@@ -68,6 +69,15 @@ Workspace: {{ "a null one: BAD_PARAM (design); one too short: BAD_PARAM (ours)" 
 {% for tensor in contract.outputs -%}
 {{ [tensor.name | code, tensor.criteria | criteria, tensor.compare, tensor | remark] | row }}
 {% endfor %}
+{% if contract.relations -%}
+`mluops run --relations` calls the kernel again. Copies and integers must be equal, sums within twice their error bound.
+
+| relation | called with | outputs must be |
+| --- | --- | --- |
+{% for relation in contract.relations -%}
+{{ relation | texts | row }}
+{% endfor %}
+{% endif -%}
 Theoretical work of one call. Operations: {{ operations }}. Bytes: {{ bytes }}.
 
 ## Suites
@@ -85,9 +95,10 @@ def operator_page(operator: Operator) -> str:
     contract = operator.contract
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     environment.filters |= {
-        "row": lambda cells: f"| {' | '.join(cells)} |",
-        "code": lambda text: f"`{text}`", "dtypes": _dtypes, "shape": _shape, "range": _range,
-        "default": _default, "answer": _answer, "statuses": _statuses, "criteria": _criteria, "remark": _remark,
+        "row": lambda cells: f"| {' | '.join(cells)} |", "code": lambda text: f"`{text}`",
+        "texts": lambda relation: (relation.name, *relation_texts(relation, contract)), "dtypes": _dtypes,
+        "shape": _shape, "range": _range, "default": _default, "answer": _answer, "statuses": _statuses,
+        "criteria": _criteria, "remark": _remark,
     }  # fmt: skip
     return environment.from_string(_TEMPLATE).render(
         contract=contract,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 from generators.contracts.model import Contract, Env, Parameter, Rule, TensorSpec
 from generators.contracts.operator import Arrays, Operator
+from generators.contracts.relations import Relation
 from generators.operator_registry import operators
 from mluops_cli.inspection.operator_pages import operator_page
 from schemas.criteria import Criterion
@@ -81,3 +83,43 @@ def test_a_page_says_what_the_contract_says(tmp_path: Path, monkeypatch: pytest.
         "| few | 2 | 1 |",
     ):
         assert line in lines
+
+
+def test_every_kind_of_relation_has_words() -> None:
+    kinds = get_args(get_type_hints(Relation)["kind"])
+    declared = {each.kind for operator in operators().values() for each in operator.contract.relations}
+    assert declared == set(kinds)
+    for op in BUNDLED:
+        page, contract = operator_page(operators()[op]), operators()[op].contract
+        for relation in contract.relations:
+            (row,) = [line for line in page.splitlines() if line.startswith(f"| {relation.name} | ")]
+            called, expected = row.strip("| ").split(" | ")[1:]
+            assert called.strip()
+            assert expected.strip()
+            for name in (*relation.axes, *relation.columns, *relation.constants, *filter(None, [relation.linear])):
+                assert f"`{name}`" in row or contract.tensors[name].compare == "rulebook"
+
+
+@pytest.mark.parametrize(("op", "relation", "called", "expected"), [
+    ("psamask_forward", "batch", "one item of `N` alone, with its part of `x` (up to 4 are tried)",
+     "`y` as the case has it for that item"),
+    ("psamask_forward", "adjoint", "`psamask_backward` with a random z in place of `y`",
+     "back(z) such that sum `y` z = sum `x` back(z)"),
+    ("roi_crop_backward", "permutation of rois",
+     "`grad_output`, `grid` with the items of `N` in another order, each within its group (there are `B`)",
+     "`grad_input` as in the case"),
+    ("voxel_pooling_forward", "outside", "`-1` everywhere in `geom_xyz`", "`output_features` +0, `pos_memo` -1"),
+    ("voxel_pooling_forward", "scaling", "16 times `input_features`",
+     "`output_features` 16 times that of the case, `pos_memo` as in the case"),
+    ("get_indice_pairs", "permutation of images", "other numbers in column 0 of `indices`",
+     "the same pairs of sites, with these numbers"),
+])  # fmt: skip
+def test_relations_in_words(op: str, relation: str, called: str, expected: str) -> None:
+    assert f"| {relation} | {called} | {expected} |" in operator_page(operators()[op]).splitlines()
+
+
+def test_an_operator_without_relations_has_no_table_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "halve.yaml").write_text("op: halve\nsuites: {}\n")
+    monkeypatch.setattr(Halve, "cases", tmp_path / "halve.yaml")
+    monkeypatch.setitem(operators(), "halve", Halve())
+    assert "relation" not in operator_page(Halve())
