@@ -24,6 +24,7 @@ from schemas.version import __version__
 COMMANDS: Final[dict[str, str]] = {
     "gen": "Generate case files with baselines from specs, or complete existing case files.",
     "run": "Run an implementation on case files and judge it.",
+    "fuzz": "Search for calls that an implementation fails, drawn from the operators' contracts.",
     "list": "List operators and suites with their number of cases and bytes.",
     "show": "Show what a case file holds.",
     "convert": "Convert case files: .pb and .prototxt, values inline and as external data.",

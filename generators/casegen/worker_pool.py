@@ -115,7 +115,7 @@ def _run_pool(waiting: deque[Task], jobs: int, start: tuple[Any, ...]) -> Genera
     context = multiprocessing.get_context("spawn")
     workers = min(jobs, len(waiting))
     running: dict[Future[Result], Task] = {}
-    with ProcessPoolExecutor(workers, context, _start_worker, start) as pool:
+    with ProcessPoolExecutor(workers, context, start_worker, start) as pool:
         try:
             yield from _feed(pool, waiting, running, 2 * workers)
         except BrokenProcessPool:
@@ -141,7 +141,7 @@ def _feed(
             task = waiting[0 if largest else -1]
             if running and used + task.peak > budget.look():
                 break
-            with _stops_held():  # a worker inherits the block, so none dies of Ctrl-C while it starts
+            with stops_held():  # a worker inherits the block, so none dies of Ctrl-C while it starts
                 running[pool.submit(_make, task)] = task
             if largest:
                 waiting.popleft()
@@ -156,16 +156,24 @@ def _feed(
 
 
 def _make(task: Task) -> Result:
+    with stoppable():
+        try:
+            return task.id, task.make()
+        except MluopsError as error:
+            return task.id, error
+        except (Exception, SystemExit) as error:
+            return task.id, MluopsError(f"{task.id}: {type(error).__name__}: {error}")
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """In a worker: what is done inside ends with KeyboardInterrupt when the worker is told to stop."""
     global _busy
     _busy = True
     try:
         if _stopped:  # the pool hands out what it had queued, and nobody waits for it any more
             raise KeyboardInterrupt
-        return task.id, task.make()
-    except MluopsError as error:
-        return task.id, error
-    except (Exception, SystemExit) as error:
-        return task.id, MluopsError(f"{task.id}: {type(error).__name__}: {error}")
+        yield
     finally:
         _busy = False
 
@@ -174,7 +182,7 @@ _busy = _stopped = False  # of a worker: it makes a case; it was told to stop
 _kept: list[InheritedFile] = []
 
 
-def _start_worker(prepare: Callable[[], None], inherited: InheritedFile | None) -> None:
+def start_worker(prepare: Callable[[], None], inherited: InheritedFile | None) -> None:
     """In a new worker: end with the parent, and let a signal undo the case in work but leave an idle worker alone."""
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -200,7 +208,7 @@ def _end_with(parent: Any) -> None:
 
 
 @contextmanager
-def _stops_held() -> Iterator[None]:
+def stops_held() -> Iterator[None]:
     """Keep Ctrl-C and SIGTERM back for a moment; they come at the end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
     try:

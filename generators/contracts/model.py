@@ -48,6 +48,7 @@ class TensorSpec:
     compare: Literal["elementwise", "rulebook"] = "elementwise"
     finite: bool = False  # whether NaN and Inf are outside the contract
     undefined_when_empty: bool = False  # whether a call with an empty tensor may leave it unwritten
+    variants: tuple[Mapping[str, Any], ...] = ()  # further distributions that are legal, for mluops fuzz
 
     @property
     def dims(self) -> tuple[Expression, ...]:

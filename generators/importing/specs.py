@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import xxhash
@@ -20,6 +18,7 @@ from generators.contracts.operator import Operator
 from generators.importing.draft import CaseDraft, Note, TensorDraft
 from generators.importing.entry import ASIDE, Entry, Unwritable, case_name, check_entry, entry_of
 from generators.operator_registry import operators
+from generators.specs.yaml_writing import comment_line, entry_lines, flow
 from schemas.atomic_files import Writer, remove_leftovers, write_files
 from schemas.errors import InputError, SourceLocation
 from schemas.path_names import LONGEST_NAME
@@ -27,8 +26,6 @@ from schemas.path_names import LONGEST_NAME
 MARK: Final = "# Imported by `mluops import`"
 _DATA: Final = "data"  # the folder of value files, beside the specs
 _SHOWN: Final = 3  # origins that a comment names
-_BARE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_WORDS: Final = ("true", "false", "null", "True", "False", "Null", "TRUE", "FALSE", "NULL")
 
 
 @dataclass(slots=True)
@@ -81,7 +78,7 @@ def _spec(op: str, groups: list[_Group], note: Note, suite: str) -> ImportedSpec
         except InputError as error:
             text = f"{group.places[0]}: left out: {error.message}"
             (spec.errors if isinstance(error, Unwritable) else spec.left_out).append(text)
-            body += [_comment(_origin(group)), _comment(f"left out: {error.message}")]
+            body += [comment_line(_origin(group)), comment_line(f"left out: {error.message}")]
             continue
         _store_values(group.draft, entry, op, name, spec.files)
         body += _entry_lines(name, entry, group)
@@ -105,7 +102,7 @@ def _text(spec: ImportedSpec, body: Sequence[str], suite: str) -> str:
             "# an operator). Tensors are named by position; rename them to the names of its contract.",
         ]
     suites = [f"  {suite}:{'' if entries else ' []'}", *body]
-    return "\n".join([*head, f"op: {_flow(op)}", "", "suites:", *suites]) + "\n"
+    return "\n".join([*head, f"op: {flow(op)}", "", "suites:", *suites]) + "\n"
 
 
 def _elements(draft: CaseDraft) -> int:
@@ -137,38 +134,11 @@ def _origin(group: _Group) -> str:
     return f"{times}{shown}{f' and {more} more' if more > 0 else ''}"
 
 
-def _comment(text: str) -> str:
-    """A comment of one line: whatever names hold, it ends where the line ends."""
-    return f"    # {''.join(each if each.isprintable() else '?' for each in text)}"
-
-
 def _entry_lines(name: str, entry: Entry, group: _Group) -> Iterator[str]:
-    yield _comment(_origin(group))
+    yield comment_line(_origin(group))
     if ASIDE in entry:
-        yield _comment(f"further params, which specs have no place for yet: {_flow(entry.pop(ASIDE))}")
-    yield f"    - name: {_flow(name)}"
-    for key, value in entry.items():
-        if key in ("inputs", "outputs") and value:
-            yield f"      {key}:"
-            yield from (f"        {tensor}: {_flow(described)}" for tensor, described in value.items())
-        else:
-            yield f"      {key}: {_flow(value)}"
-
-
-def _flow(value: Any) -> str:
-    """A value in YAML's flow style."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_flow(key)}: {_flow(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_flow, value)) + "]"
-    if isinstance(value, bool) or value is None:
-        return json.dumps(value)
-    if isinstance(value, float):
-        return {math.inf: ".inf", -math.inf: "-.inf"}.get(value, ".nan" if math.isnan(value) else repr(value))
-    if isinstance(value, str):
-        plain = _BARE.fullmatch(value) and value not in _WORDS
-        return value if plain else json.dumps(value, ensure_ascii=False)
-    return str(value)
+        yield comment_line(f"further params, which specs have no place for yet: {flow(entry.pop(ASIDE))}")
+    yield from entry_lines(name, entry)
 
 
 def write_spec(out: Path, spec: ImportedSpec) -> Path:

@@ -94,7 +94,7 @@ report_options = _together(
         help="Keep the outputs of a failing case, too, in OUT/failures: of up to SIZE bytes.",
     ),
 )
-judging_options = _together(
+_comparing = (
     click.option(
         "--compare",
         "compare",
@@ -105,22 +105,43 @@ judging_options = _together(
     click.option("--loose-nan", is_flag=True, help="NaN, Inf and -Inf may stand for each other; never for a number."),
     click.option("--loose-zero", is_flag=True, help="-0 may stand for 0 in copies too (psamask, masked_im2col)."),
     click.option("--strict-tail", is_flag=True, help="The elements behind the pairs of a rulebook must be -1."),
-    click.option(
+)
+_accumulate = click.option(
+    "--accumulate",
+    type=click.Choice(["half", "bfloat16", "float", "double"]),
+    help="The precision that a kernel may accumulate in, for --bound.  [default: the contract's]",
+)
+
+
+def _bound(default: str) -> Callable[[Any], Any]:
+    return click.option(
         "--bound",
         type=click.Choice(["report", "fail", "off"]),
-        default=DEFAULTS.bound,
+        default=default,
         show_default=True,
         help="Outputs within the thresholds that no correct kernel computes: report, fail, or don't look.",
-    ),
-    click.option(
-        "--accumulate",
-        type=click.Choice(["half", "bfloat16", "float", "double"]),
-        help="The precision that a kernel may accumulate in, for --bound.  [default: the contract's]",
-    ),
+    )
+
+
+judging_options = _together(
+    *_comparing,
+    _bound(DEFAULTS.bound),
+    _accumulate,
     click.option(
         "--relations",
         is_flag=True,
         help="Call it on related inputs too (parts of the batch, permuted, scaled, zero); its own outputs must agree.",
+    ),
+)
+searching_options = _together(
+    *_comparing,
+    _bound("fail"),
+    _accumulate,
+    click.option(
+        "--relations/--no-relations",
+        default=True,
+        show_default=True,
+        help="Call it on related inputs too; its own outputs must agree.",
     ),
 )
 
@@ -134,14 +155,14 @@ def case_options(given: Given) -> CaseOptions:
 
     named = {each.name: given[each.name] for each in fields(CaseOptions)}
     options = CaseOptions(**named | {"plugins": tuple(str(path) for path in given["plugins"])})
-    _check_compare(options.compare)
+    check_compare(options.compare)
     needing = [name for name in ("device", "peak_bandwidth", "peak_ops") if getattr(options, name) is not None]
     if needing and not options.measured:
         raise InputError(f"--{needing[0].replace('_', '-')} needs --perf")
     return options
 
 
-def _check_compare(compare: Sequence[str]) -> None:
+def check_compare(compare: Sequence[str]) -> None:
     """InputError for a --compare that fits no output of any operator."""
     if not compare:
         return

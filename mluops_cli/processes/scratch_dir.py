@@ -19,9 +19,12 @@ _LOCK: Final = ".lock"
 
 
 @contextmanager
-def scratch_directory() -> Iterator[Path]:
-    """A new directory, empty except for a hidden lock file; it is removed at the end of the block."""
-    made = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}"))
+def scratch_directory(parent: Path | None = None) -> Iterator[Path]:
+    """A new directory, empty except for a hidden lock file; it is removed at the end of the block.
+
+    parent: the folder that it is made in, the system's for temporary files by default.
+    """
+    made = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=parent))
     with open(made / _LOCK, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         scratch = made.rename(made.with_name(made.name.removeprefix(".")))  # sweep() sees it from here on
@@ -31,9 +34,9 @@ def scratch_directory() -> Iterator[Path]:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def sweep() -> None:
-    """Remove the scratch directories that are no longer in use."""
-    for scratch in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+def sweep(parent: Path | None = None) -> None:
+    """Remove the scratch directories in a folder that are no longer in use."""
+    for scratch in Path(parent or tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if scratch.lstat().st_uid == os.getuid() and _unused(scratch):
                 shutil.rmtree(scratch, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""Searches that make many runs: which faults a suite misses."""
+"""Searches that make many runs: which calls an implementation fails, which faults a suite misses."""

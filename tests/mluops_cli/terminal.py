@@ -21,11 +21,17 @@ from tests.conftest import PROJECT
 
 _END: Final = b"\0\0\0"  # no command prints it, and a terminal shows nothing for it
 _ROWS: Final = 400  # as many lines as any command prints: nothing scrolls away
-_WITH_WORKERS: Final = ("gen", "run", "replay")  # their progress bars have threads, their workers inherit the terminal
+_WITH_WORKERS: Final = (
+    "fuzz",
+    "gen",
+    "run",
+    "replay",
+)  # their progress bars have threads, their workers inherit the terminal
 _VOLATILE: Final = (
     # Durations, rates and sizes of memory differ from run to run, and their width with them.
     (re.compile(r"\d+(?:\.\d+)? (?:s|ms|µs|us|min|h)\b"), "TIME"),
     (re.compile(r"\d+:\d\d:\d\d"), "TIME"),
+    (re.compile(r"\b\d+/s\b"), "RATE"),
     (re.compile(r"\b\d+(?:\.\d+)?(?:e[+-]?\d+)? (?:B|[KMGT]i?B|[KMGT]?B/s|[KMGT]?op/s)(?= free| of memory|$)"), "SIZE"),
 )
 

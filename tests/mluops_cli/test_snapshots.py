@@ -62,6 +62,11 @@ SCENES: dict[str, dict[str, list[str]]] = {
         "raises": ["run", "cases", "--impl", "python:kernel.py:raises", "-j", "1", "--out", "new"],
         "typo": ["run", "cases", "--impl", "pyhton:kernel.py:wrong"],
     },
+    "fuzz": {
+        "success": ["fuzz", "psamask_forward", "--impl", "python:kernel.py:right", "--cases", "12", "-j", "1"],
+        "failure": ["fuzz", "psamask_forward", "--impl", "python:kernel.py:wrong", "--cases", "12", "-j", "1"],
+        "typo": ["fuzz", "psamask_forwrad"],
+    },
     "list": {
         "success": ["list", "psamask_forward"],
         "typo": ["list", "psamask_forwrad"],

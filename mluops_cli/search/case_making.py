@@ -1,0 +1,52 @@
+"""One entry of a spec into one case file that can be run, in a folder of the search's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from generators.casegen.case_data import case_bytes
+from generators.casegen.generate import generate
+from generators.casegen.write_options import WriteOptions
+from generators.operator_registry import operator_named
+from generators.specs.case_builder import CaseBuilder
+from generators.specs.conversions import Problem
+from generators.specs.yaml_loader import key_text
+from mluops_cli.core.discovery import PlannedCase
+from schemas.errors import InputError
+
+SEED: Final = 1  # of entries without one, as in gen
+Entry = Mapping[str, Any]
+
+
+def make_case(op: str, suite: str, entry: Entry, folder: Path) -> PlannedCase:
+    """Write the case that an entry (without matrix, zip and sample) means; its files are below the folder.
+
+    InputError where the entry is no legal case; MluopsError where the reference kernel breaks its contract, or the disk
+    refuses.
+    """
+    try:
+        case = _builder(op).case(entry, suite, entry["name"], "")
+    except Problem as problem:
+        raise InputError(f"{key_text(problem.path)}: {problem.message}".removeprefix(": ")) from None
+    written = generate(case, WriteOptions(folder))
+    first, *external = (
+        str(folder / file) for file in sorted(written["files"], key=lambda file: not file.endswith(".pb"))
+    )
+    return PlannedCase(case.id, op, suite, first, case_bytes(case), external=tuple(external))
+
+
+@cache
+def _builder(op: str) -> CaseBuilder:
+    return CaseBuilder(operator_named(op).contract, Path(), SEED)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A case that was made of an entry, with its file."""
+
+    entry: Entry
+    planned: PlannedCase

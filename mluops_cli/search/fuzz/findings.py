@@ -1,0 +1,92 @@
+"""What a failing call shows: its symptom, by which further failures of the same kind are known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from generators.operator_registry import operator_named
+from mluops_cli.core.record import Record
+from mluops_cli.core.statuses import FAILING
+from mluops_cli.execution.case.relation_checks import BROKEN
+from mluops_cli.search.fuzz.drawing import SUITE
+from mluops_cli.search.spec_saving import SavedEntry
+
+_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_LONGEST: Final = 300  # characters of a reason in a comment
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """What tells one kind of failure from another: the output that is wrong, how, and where."""
+
+    op: str
+    output: str
+    kind: str
+    region: str = ""
+
+    def __str__(self) -> str:
+        return ", ".join(
+            part for part in (f"{self.op}: {self.output}".removesuffix(": "), self.kind, self.region) if part
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The first call with a symptom."""
+
+    symptom: Symptom
+    entry: Mapping[str, Any]
+    record: Record
+
+    @property
+    def saved(self) -> SavedEntry:
+        """The entry as it is saved: with the symptom and the reason above it."""
+        return SavedEntry(self.symptom.op, SUITE, self.entry, (str(self.symptom), self.record.reason[:_LONGEST]))
+
+
+def is_finding(record: Record) -> bool:
+    """Whether the record shows a fault of the implementation."""
+    return record.status in FAILING and record.blame in (None, "implementation")
+
+
+def set_right(record: Record, ops: Collection[str]) -> None:
+    """Make a record a pass where it fails for an adjoint operator alone that is not searched.
+
+    A callable may hold the kernel of one operator only, whatever operator it is called for.
+    """
+    adjoints = {each.name: each.adjoint for each in operator_named(record.op).contract.relations}
+    broken = broken_relations(record)
+    if record.status == "fail" and broken and all(adjoints.get(name) and adjoints[name] not in ops for name in broken):
+        record.status, record.reason = "pass", ""
+
+
+def broken_relations(record: Record) -> list[str]:
+    """The names of the relations that are broken; they are checked only where everything else is right."""
+    return [name for name, verdict in record.relations.items() if str(verdict).startswith(BROKEN)]
+
+
+def symptom_of(record: Record) -> Symptom:
+    """The symptom of a failing record."""
+    for name, output in record.outputs.items():
+        if isinstance(output, dict) and "diagnosis" in output:
+            found = output["diagnosis"]
+            patterns, regions = found["patterns"], found["regions"]
+            kind = patterns[0]["word"] if patterns else "wrong values"
+            return Symptom(record.op, name, kind, _region(regions[0]) if regions else "")
+    if broken := broken_relations(record):
+        return Symptom(record.op, "", f"relation {broken[0]}")
+    beyond = [
+        name for name, output in record.outputs.items() if isinstance(output, dict) and output.get("bound_sentence")
+    ]
+    if record.status == "fail" and beyond:
+        return Symptom(record.op, beyond[0], "beyond the error bound")
+    kind = record.reason if record.status == "fail" else f"{record.status}: {record.reason}"
+    return Symptom(record.op, "", _NUMBER.sub("N", kind.split("\n")[0])[:_LONGEST])
+
+
+def _region(region: Mapping[str, Any]) -> str:
+    """The kind of a region and its axis, without the numbers of this call."""
+    return region["kind"] if region["axis"] is None else f"{region['kind']} of axis {region['axis']}"

@@ -1,0 +1,163 @@
+"""Calls as case files, made by worker processes while others run."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from generators.casegen.worker_pool import start_worker, stoppable, stops_held
+from mluops_cli.core.discovery import PlannedCase
+from mluops_cli.implementations.plugins import load_plugins
+from mluops_cli.search.case_making import make_case
+from mluops_cli.search.fuzz.drawing import SUITE, Drawn, draw_call
+from mluops_cli.search.fuzz.factors import domain_of
+from schemas.errors import InputError, MluopsError, UnavailableError
+
+_CHUNK: Final = 16  # calls that a worker makes at a time
+_AHEAD: Final = 3  # chunks per worker that are made or wait to be run
+_SLOWEST: Final = 20.0  # seconds that making a call may take; a slower one is left out
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Which calls are drawn: of these operators in turn, with tensors of at most so many bytes in all."""
+
+    ops: tuple[str, ...]
+    seed: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """One call: with its file, or with what is wrong with the operator (its reference kernel raised, say)."""
+
+    op: str
+    drawn: Drawn
+    planned: PlannedCase | None
+    problem: str = ""
+
+
+def supplied(search: Search, number: int, folder: Path) -> Supplied | None:
+    """The number-th call of a search; None where none is legal, or where it takes too long to be made.
+
+    UnavailableError where the disk refuses. What else the reference kernel or the contract raises is the call's
+    problem.
+    """
+    op = search.ops[number % len(search.ops)]
+    drawn = draw_call(domain_of(op), search.seed, number // len(search.ops), search.most)
+    if drawn is None:
+        return None
+    for each in (drawn, drawn.plain()):  # the values may be outside of what check_values takes
+        try:
+            return Supplied(op, each, make_case(op, SUITE, each.entry, folder))
+        except InputError:
+            continue
+        except UnavailableError:
+            raise
+        except MluopsError as error:
+            return Supplied(op, each, None, str(error))
+        except Exception as error:
+            return Supplied(op, each, None, f"{type(error).__name__}: {error}")
+    return None
+
+
+def _chunk(search: Search, numbers: range, folder: Path) -> list[Supplied]:
+    found: list[Supplied | None] = []
+    with stoppable():
+        for number in numbers:
+            with suppress(_TooSlow), _limited(_SLOWEST):
+                found.append(supplied(search, number, folder))
+    return [each for each in found if each is not None]
+
+
+class _TooSlow(BaseException):  # no Exception: what makes the call must not catch it
+    """Making a call takes too long."""
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise _TooSlow after so many seconds, in the main thread of a worker."""
+
+    def stop(*_: object) -> None:
+        raise _TooSlow
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Supply:
+    """Makes the calls of a search, in their order, as fast as they are taken."""
+
+    def __init__(self, pool: ProcessPoolExecutor, search: Search, folder: Path, jobs: int, count: int | None) -> None:
+        self._pool = pool
+        self._search = search
+        self._folder = folder
+        self._most = _AHEAD * jobs
+        self._count = count
+        self._next = 0
+        self._waiting: deque[Future[list[Supplied]]] = deque()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all calls were made and taken."""
+        return not self._waiting and self._count is not None and self._next >= self._count
+
+    def take(self, timeout: float) -> list[Supplied]:
+        """What is ready, after waiting at most so many seconds for something."""
+        self._ask()
+        wait(self._waiting, timeout, FIRST_COMPLETED)
+        ready = [future for future in self._waiting if future.done()]
+        self._waiting = deque(future for future in self._waiting if future not in ready)
+        found: list[Supplied] = []
+        for future in ready:
+            try:
+                found += future.result()
+            except BrokenProcessPool:
+                raise MluopsError(
+                    "a worker process that makes cases died (out of memory?); try a smaller --max-bytes"
+                ) from None
+        self._ask()
+        return found
+
+    def _ask(self) -> None:
+        while len(self._waiting) < self._most and (self._count is None or self._next < self._count):
+            end = self._next + _CHUNK if self._count is None else min(self._count, self._next + _CHUNK)
+            with stops_held():
+                self._waiting.append(self._pool.submit(_chunk, self._search, range(self._next, end), self._folder))
+            self._next = end
+
+
+@contextmanager
+def supplying(
+    search: Search, folder: Path, jobs: int, plugins: Sequence[Path], count: int | None = None
+) -> Iterator[Supply]:
+    """Worker processes that make the calls of a search; count of them, or without end.
+
+    Other children that were started meanwhile must have ended before: the workers are told to stop by a signal.
+    """
+    context = multiprocessing.get_context("spawn")
+    start: tuple[Any, ...] = (partial(load_plugins, tuple(plugins)), None)
+    pool = ProcessPoolExecutor(jobs, context, start_worker, start)
+    others = set(multiprocessing.active_children())
+    try:
+        yield Supply(pool, search, folder, jobs, count)
+    finally:
+        for child in set(multiprocessing.active_children()) - others:
+            with suppress(ProcessLookupError):
+                os.kill(child.pid or 0, signal.SIGINT)
+        pool.shutdown(wait=True, cancel_futures=True)

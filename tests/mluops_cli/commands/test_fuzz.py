@@ -1,0 +1,114 @@
+"""`mluops fuzz` from outside: what it finds, saves, prints, and its exit codes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROJECT
+from tests.mluops_cli.conftest import Cli
+
+FAULTY = PROJECT / "tests" / "faulty"
+
+KERNELS = """
+import os
+
+def crash(op, inputs, outputs, params):
+    os.abort()
+
+def refuse(op, inputs, outputs, params):
+    return "NOT_SUPPORTED"
+
+def zeros(op, inputs, outputs, params):
+    for array in outputs.values():
+        array[...] = 0
+"""
+
+
+@pytest.fixture
+def kernels(tmp_path: Path) -> Path:
+    path = tmp_path / "kernels.py"
+    path.write_text(KERNELS)
+    return path
+
+
+def test_a_right_kernel_has_no_findings(cli: Cli) -> None:
+    ran = cli("fuzz", "psamask_forward", "--impl", f"python:{FAULTY}/psamask.py:right", "--cases", 150, "-j", 2)
+    assert ran.code == 0, ran.out + ran.err
+    assert "0 findings" in ran.out
+    assert "pairs of classes covered" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("op", "module", "name"),
+    [
+        ("psamask_backward", "psamask", "half_of_even_mask_rounded_up"),
+        ("get_indice_pairs", "get_indice_pairs", "pad_of_axis_0"),
+    ],
+)
+def test_a_finding_is_saved_and_is_the_same_case_again(
+    cli: Cli, tmp_path: Path, op: str, module: str, name: str
+) -> None:
+    impl = f"python:{FAULTY}/{module}.py:{name}"
+    save = tmp_path / "found.yaml"
+    ran = cli("fuzz", op, "--impl", impl, "--cases", 120, "--findings", 1, "--save", save, "-j", 1)
+    assert ran.code == 1, ran.out + ran.err
+    assert f"finding 1: {op}" in ran.out
+    assert "- name: seed1_" in ran.out
+    assert cli("gen", "--spec", save, "--out", tmp_path / "cases").code == 0
+    again = cli("run", tmp_path / "cases", "--impl", impl, "--out", tmp_path / "out")
+    assert again.code == 1
+    right = cli("run", tmp_path / "cases", "--impl", f"python:{FAULTY}/{module}.py:right", "--out", tmp_path / "right")
+    assert right.code == 0
+
+
+def test_a_crash_is_a_finding(cli: Cli, kernels: Path) -> None:
+    ran = cli("fuzz", "roi_crop_forward", "--impl", f"python:{kernels}:crash", "--cases", 2, "-j", 1)
+    assert ran.code == 1
+    assert "finding 1: roi_crop_forward, crash: its process died of signal N (SIGABRT)" in ran.out
+    assert "1 finding, 1 further failure like them" in ran.out
+
+
+def test_one_that_refuses_everything_has_proven_nothing(cli: Cli, kernels: Path) -> None:
+    ran = cli("fuzz", "roi_crop_forward", "--impl", f"python:{kernels}:refuse", "--cases", 10, "-j", 1)
+    assert ran.code == 1
+    assert "roi_crop_forward: of 10 valid cases none was judged, 10 skipped" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["psamask_forwards"], 2, "did you mean 'psamask_forward'?"),
+        (["psamask_forward", "--impl", "nothing"], 2, "unknown implementation"),
+        (["psamask_forward", "--time", "soon"], 2, "expected one such as 90s, 5m or 1.5h"),
+        (["psamask_forward", "--compare", "y=canonical"], 2, "no output 'y' can be"),
+        (["psamask_forward", "--max-bytes", "1", "--cases", "20"], 5, "no legal case was drawn"),
+    ],
+)
+def test_wrong_commands(cli: Cli, arguments: list[str], code: int, text: str) -> None:
+    ran = cli("fuzz", *arguments, "-j", 1)
+    assert ran.code == code, ran.out + ran.err
+    assert text in ran.err
+
+
+def test_an_interrupt_loses_no_finding(kernels: Path, tmp_path: Path) -> None:
+    save = tmp_path / "found.yaml"
+    command = ["fuzz", "psamask_forward", "--impl", f"python:{kernels}:zeros", "--time", "10m", "--findings", "1000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mluops_cli", *command, "--save", save, "-j", "1"], stdout=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not save.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "saved in" in out
+    assert save.read_text().count("- name:") == out.count("- name:")

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mluops_cli.core.record import Record
+from mluops_cli.search.fuzz.findings import is_finding, set_right, symptom_of
+
+
+def record(status: Any, reason: str = "", **keys: Any) -> Record:
+    return Record("op/fuzz/x", "op", "fuzz", "x.pb", "impl", status, reason, **keys)
+
+
+def diagnosed(patterns: list[str], axis: int | None = None, first: int = 0) -> dict[str, Any]:
+    regions = [] if axis is None else [{"kind": "tail", "axis": axis, "first": first, "last": 9}]
+    return {"diagnosis": {"patterns": [{"word": word} for word in patterns], "regions": regions}}
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (record("fail", outputs={"y": diagnosed(["shifted"], 1)}), "op: y, shifted, tail of axis 1"),
+        (record("fail", outputs={"x": {}, "y": diagnosed([])}), "op: y, wrong values"),
+        (record("fail", "expected SUCCESS, got BAD_PARAM"), "op, expected SUCCESS, got BAD_PARAM"),
+        (record("fail", outputs={"y": {"bound_sentence": "[0]: 3 x"}}), "op: y, beyond the error bound"),
+        (record("fail", relations={"batch": "holds", "zero": "broken: y"}), "op, relation zero"),
+        (
+            record("crash", "its process died of signal 11 (SIGSEGV)"),
+            "op, crash: its process died of signal N (SIGSEGV)",
+        ),
+    ],
+)
+def test_a_symptom(found: Record, text: str) -> None:
+    assert is_finding(found)
+    assert str(symptom_of(found)) == text
+
+
+def test_numbers_of_one_call_are_no_part_of_a_symptom() -> None:
+    first, second = (record("fail", outputs={"y": diagnosed(["zero"], 2, first)}) for first in (3, 5))
+    assert symptom_of(first) == symptom_of(second)
+    raised = [
+        record("error", f"raised IndexError: index {n} is out of bounds", blame="implementation") for n in (3, 17)
+    ]
+    assert symptom_of(raised[0]) == symptom_of(raised[1])
+
+
+def test_errors_of_others_are_no_findings() -> None:
+    assert not is_finding(record("error", blame="tool"))
+    assert not is_finding(record("skip"))
+    assert is_finding(record("error", blame="implementation"))
+
+
+@pytest.mark.parametrize(
+    ("ops", "relations", "status"),
+    [
+        (["psamask_forward"], {"adjoint": "broken: raised KeyError"}, "pass"),
+        (["psamask_forward", "psamask_backward"], {"adjoint": "broken: raised KeyError"}, "fail"),
+        (["psamask_forward"], {"adjoint": "broken: x", "batch": "broken: y"}, "fail"),
+        (["psamask_forward"], {"zero": "broken: y"}, "fail"),
+        (["psamask_forward"], {}, "fail"),
+    ],
+)
+def test_an_adjoint_operator_that_is_not_searched_says_nothing(
+    ops: list[str], relations: dict[str, str], status: str
+) -> None:
+    found = Record("psamask_forward/fuzz/x", "psamask_forward", "fuzz", "x.pb", "impl", "fail", relations=relations)
+    set_right(found, ops)
+    assert found.status == status

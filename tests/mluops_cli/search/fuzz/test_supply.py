@@ -1,0 +1,80 @@
+"""Calls as files: the same whatever the number of processes is; what goes wrong on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from generators.operator_registry import add_operators, operators
+from mluops_cli.search.fuzz import supply
+from mluops_cli.search.fuzz.factors import domain_of
+from mluops_cli.search.fuzz.supply import Search, supplied, supplying
+from tests.downstream.acme_ops.operators import TileRows
+
+SEARCH = Search(("psamask_forward", "voxel_pooling_forward"), 3, 1 << 20)
+
+
+def files(folder: Path, jobs: int, count: int) -> dict[str, str]:
+    """Case id -> hash of its file."""
+    found = {}
+    with supplying(SEARCH, folder, jobs, (), count) as supplying_:
+        while not supplying_.exhausted:
+            for call in supplying_.take(1.0):
+                assert call.planned is not None
+                found[call.planned.id] = hashlib.sha256(Path(call.planned.file).read_bytes()).hexdigest()
+    return found
+
+
+def test_the_cases_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
+    one, three = files(tmp_path / "1", 1, 60), files(tmp_path / "3", 3, 60)
+    assert one == three
+    assert len(one) >= 55
+
+
+def test_operators_take_turns(tmp_path: Path) -> None:
+    calls = [supplied(SEARCH, number, tmp_path) for number in range(4)]
+    assert [call.op for call in calls if call] == [*SEARCH.ops, *SEARCH.ops]
+
+
+@pytest.fixture
+def tile_rows(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[None]:
+    """The operator of another author, with a reference kernel that is patched."""
+    operator = TileRows()
+    monkeypatch.setattr(operator, "reference", request.param)
+    add_operators(SimpleNamespace(OPERATORS=(operator,)))
+    domain_of.cache_clear()
+    yield
+    del operators()["tile_rows"]
+    domain_of.cache_clear()
+
+
+def raising(inputs: Any, env: Any) -> Any:
+    raise ZeroDivisionError("in the reference kernel")
+
+
+def slow(inputs: Any, env: Any) -> Any:
+    time.sleep(30)
+
+
+@pytest.mark.parametrize("tile_rows", [raising], indirect=True)
+@pytest.mark.usefixtures("tile_rows")
+def test_a_reference_kernel_that_raises_is_a_problem_of_the_call(tmp_path: Path) -> None:
+    call = supplied(Search(("tile_rows",), 1, 1 << 20), 0, tmp_path)
+    assert call is not None
+    assert call.planned is None
+    assert call.problem == "ZeroDivisionError: in the reference kernel"
+
+
+@pytest.mark.parametrize("tile_rows", [slow], indirect=True)
+@pytest.mark.usefixtures("tile_rows")
+def test_a_call_that_takes_too_long_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supply, "_SLOWEST", 0.1)
+    start = time.monotonic()
+    assert supply._chunk(Search(("tile_rows",), 1, 1 << 20), range(3), tmp_path) == []
+    assert time.monotonic() - start < 10
