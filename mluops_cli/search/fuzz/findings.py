@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from generators.operator_registry import operator_named
-from mluops_cli.core.record import Record
+from mluops_cli.core.record import BROKEN, Record
 from mluops_cli.core.statuses import FAILING
-from mluops_cli.execution.case.relation_checks import BROKEN
 from mluops_cli.search.fuzz.drawing import SUITE
 from mluops_cli.search.spec_saving import SavedEntry
 
