@@ -118,10 +118,13 @@ class Record:
     @property
     def counted(self) -> Counted:
         """What a tally counts of the record."""
-        answered = self.operator_status not in (None, *self.expected_status)
-        beyond = bool(self.beyond_bound) and self.status not in FAILING
-        unexpected = self.beyond_design and answered
-        return Counted(self.status, self.blame, unexpected, beyond, self.op, self.legal, self.worst_repeat or "")
+        unexpected = self.beyond_design and self.operator_status not in (None, *self.expected_status)
+        return Counted(self.status, self.blame, unexpected, self.beyond, self.op, self.legal, self.worst_repeat or "")
+
+    @property
+    def beyond(self) -> bool:
+        """Whether an output is beyond its error bound and the case doesn't fail."""
+        return bool(self.beyond_bound) and self.status not in FAILING
 
     @property
     def bound_ratio(self) -> float | None:
@@ -144,13 +147,17 @@ class Record:
     @property
     def repeat_verdicts(self) -> dict[str, str]:
         """How each output of repeated calls differs from that of the first: output -> one of REPEAT_VERDICTS."""
-        held = {name: found.get("repeat") for name, found in self.outputs.items() if isinstance(found, dict)}
-        return {name: verdict for name, verdict in held.items() if verdict in REPEAT_VERDICTS}
+        verdicts: dict[str, str] = {}
+        for name, found in self.outputs.items():  # reports ask several times per case: two loops take twice the time
+            if isinstance(found, dict) and (verdict := found.get("repeat")) in REPEAT_VERDICTS:
+                verdicts[name] = verdict
+        return verdicts
 
     @property
     def worst_repeat(self) -> str | None:
         """The worst of these verdicts; None with one call."""
-        return max(self.repeat_verdicts.values(), key=REPEAT_VERDICTS.index, default=None)
+        verdicts = self.repeat_verdicts
+        return max(verdicts.values(), key=REPEAT_VERDICTS.index) if verdicts else None
 
     @property
     def relations_not_run(self) -> dict[str, str]:

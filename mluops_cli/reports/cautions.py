@@ -30,10 +30,10 @@ class Caution(NamedTuple):
 def cautions(record: Record) -> list[Caution]:
     """The doubts about a case, besides its status."""
     found = []
-    if record.counted.beyond:
+    if record.beyond:
         found.append(Caution(BEYOND, beyond_text(record)))
-    if record.unstable:
-        found.append(Caution(VARIES, f"{', '.join(record.unstable)}: repeats differ by more than rounding explains"))
+    if unstable := record.unstable:
+        found.append(Caution(VARIES, f"{', '.join(unstable)}: repeats differ by more than rounding explains"))
     return found
 
 
@@ -53,7 +53,8 @@ def beyond_text(record: Record) -> str:
 
 def repeats_text(record: Record) -> str:
     """How each output of repeated calls varies; empty with one call."""
-    return ", ".join(f"{name}: {verdict}" for name, verdict in record.repeat_verdicts.items())
+    verdicts = record.repeat_verdicts
+    return ", ".join(f"{name}: {verdict}" for name, verdict in verdicts.items()) if verdicts else ""
 
 
 def repeats_summary(found: Mapping[str, int]) -> str:

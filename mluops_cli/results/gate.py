@@ -106,7 +106,7 @@ def _run_rules(run: FinishedRun, policy: Policy) -> Iterator[str]:
     if policy.no_failures and run.failing:
         yield f"{counted(len(run.failing), 'case')} failed: {_names(run.failing)}."
     if policy.beyond_bound is not None and run.tally.beyond > policy.beyond_bound:
-        cases = ", ".join(record.case for record in run.records if record.counted.beyond)
+        cases = ", ".join(record.case for record in run.records if record.beyond)
         passed = counted(run.tally.beyond, "case passed", "cases passed")
         yield f"{passed} beyond the error bound, at most {policy.beyond_bound} may: {cases}."
     if policy.repeat is not None:

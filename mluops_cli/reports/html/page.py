@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, starmap
 from pathlib import Path
@@ -23,7 +23,7 @@ from mluops_cli.core.escaping import clipped, one_line, visible
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING, STATUSES
 from mluops_cli.core.units import format_bytes, format_fraction, format_microseconds
-from mluops_cli.reports.cautions import TITLES, beyond_text, cautions, repeats_summary, repeats_text
+from mluops_cli.reports.cautions import TITLES, Caution, beyond_text, cautions, repeats_summary, repeats_text
 from mluops_cli.reports.html.charts import Point, decade_histogram, density_strip, latency_ratios, roofline
 from mluops_cli.reports.performance import describe_peaks, interval_text, perf_value, rated, remark
 from mluops_cli.results.finished import FinishedRun
@@ -35,19 +35,22 @@ _SHOWN: Final = FAILING | {"mistrusted", "waived"}
 _NAME: Final = 300  # characters of a name or reason in the list; sections show more
 _PRINTED: Final = 20_000
 _TIMED: Final = 500  # rows of the performance table; the CSV file has all
+Doubts = Mapping[str, Sequence[Caution]]  # case -> its doubts
 
 
 def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
     """The report of a run; latencies are compared with those of an earlier run, base."""
     script = _template_text("report.js")
-    shown = sorted(filter(_has_section, run.records), key=lambda r: (STATUSES.index(r.status), r.case))
+    doubts = {record.case: found for record in run.records if (found := cautions(record))}
+    shown = [record for record in run.records if record.case in doubts or _has_section(record)]
+    shown.sort(key=lambda record: (STATUSES.index(record.status), record.case))
     told = shown[:SECTIONS]
     sections = {record.case: number for number, record in enumerate(told, 1)}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _environment().get_template("report.html.j2").render(
         run=run,
         statuses=[status for status in STATUSES if run.tally.counts[status]],
-        doubts=_doubts(run),
+        doubts=_doubts(run, doubts),
         titles=TITLES,
         operators=sorted({op for op, _ in run.matrix}),
         suites=sorted({suite for _, suite in run.matrix}),
@@ -65,21 +68,20 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
         style=Markup(_template_text("report.css")),
         script=Markup(script),
         digest=digest,
-        data=_json(_data(run, sections)),
+        data=_json(_data(run, sections, doubts)),
     )  # fmt: skip
 
 
 def _has_section(record: Record) -> bool:
-    """Whether the case failed, or passed in a way that a person should look at."""
-    doubtful = record.beyond_design and record.counted.unexpected
-    return record.status in _SHOWN or doubtful or bool(cautions(record))
+    """Whether the case failed, or passed in a way that a person should look at, doubts apart."""
+    return record.status in _SHOWN or (record.beyond_design and record.counted.unexpected)
 
 
-def _doubts(run: FinishedRun) -> dict[str, Counter[tuple[str, str]]]:
+def _doubts(run: FinishedRun, doubts: Doubts) -> dict[str, Counter[tuple[str, str]]]:
     """Kind of doubt -> (operator, suite) -> its cases."""
     found: dict[str, Counter[tuple[str, str]]] = {word: Counter() for word in TITLES}
     for record in run.records:
-        for caution in cautions(record):
+        for caution in doubts.get(record.case, ()):
             found[caution.word][record.op, record.suite] += 1
     return found
 
@@ -144,7 +146,7 @@ def _value(value: Any) -> str:
     return f"({number(value[0])}, {number(value[1])})" if isinstance(value, list) and len(value) == 2 else number(value)
 
 
-def _data(run: FinishedRun, sections: Mapping[str, int]) -> dict[str, Any]:
+def _data(run: FinishedRun, sections: Mapping[str, int], doubts: Doubts) -> dict[str, Any]:
     """The list of cases: each word once, and a short row per case."""
     ops: dict[str, int] = {}
     suites: dict[str, int] = {}
@@ -162,7 +164,7 @@ def _data(run: FinishedRun, sections: Mapping[str, int]) -> dict[str, Any]:
             record.latency_us,
             record.seconds,
             sections.get(record.case, 0),
-            [words[caution.word] for caution in cautions(record)],
+            [words[caution.word] for caution in doubts.get(record.case, ())],
         ]
         for record, found in zip(run.records, run.worst, strict=True)
     ]
