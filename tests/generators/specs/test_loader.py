@@ -188,3 +188,34 @@ def test_the_json_schema_knows_the_words() -> None:
     assert definitions["Entry"]["required"] == ["name"]
     assert definitions["Entry"]["additionalProperties"] is False
     assert "uniform" in definitions["Dist"]["properties"]
+
+
+D18 = """op: psamask_forward
+suites:
+  s:
+    - name: a
+      params: {psa_type: collect, h_mask: 3, w_mask: 3}
+      sizes: {N: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("      sizes", "     sizes", ["6:6: this line is indented unlike the list that starts in line 4",
+         "         sizes: {N: 1}", "         ^"]),
+        ("N: 1", 'N: "2"', ["6:18: suites.s[0].sizes.N: found '2', expected an integer of 0 or more"]),
+        ("h_mask: 3", 'h_mask: "5"', ["5:43: suites.s[0].params.h_mask: found '5', expected an integer"]),
+        ("sizes: {N: 1}", "matrix: {h_mask: [1]}", ["6:16: suites.s[0].matrix.h_mask: unknown key 'h_mask': did you"]),
+    ],
+    ids=["indented", "size in quotes", "parameter in quotes", "key of a matrix"],
+)  # fmt: skip
+def test_d18_a_mistake_is_shown_with_its_line_and_the_likely_key(
+    tmp_path: Path, old: str, new: str, told: list[str]
+) -> None:
+    """The YAML library's words came without the line, quoted sizes were taken, a wrong axis listed 18 keys."""
+    (tmp_path / "a.yaml").write_text(D18.replace(old, new))
+    with pytest.raises(InputError) as caught:
+        load_spec(tmp_path / "a.yaml")
+    lines = str(caught.value).replace(f"{tmp_path}/a.yaml:", "").splitlines()
+    assert [line[: len(start)] for line, start in zip(lines, told, strict=False)] == told
