@@ -15,7 +15,7 @@ from typing import Any, Final
 import rich_click as click
 
 from mluops_cli.commands.terminal_tables import table_lines
-from mluops_cli.core.machine import cores
+from mluops_cli.core.hardware.machine import cores
 from mluops_cli.core.statuses import OUR_FAILURE
 from mluops_cli.core.units import format_bytes
 from schemas.version import __version__

@@ -14,7 +14,7 @@ import rich_click as click
 from mluops_cli.commands import run_options
 from mluops_cli.commands.options import ByteSize, Duration, Seconds, number_of, plugin_option
 from mluops_cli.commands.run_options import DEFAULTS
-from mluops_cli.core.machine import cores
+from mluops_cli.core.hardware.machine import cores
 
 if TYPE_CHECKING:
     from mluops_cli.search.fuzz.findings import Finding

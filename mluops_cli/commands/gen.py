@@ -27,7 +27,7 @@ from mluops_cli.commands.options import (
 from mluops_cli.commands.problems import report_problem, report_warning
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.filters import parse_keywords
-from mluops_cli.core.machine import cores
+from mluops_cli.core.hardware.machine import cores
 from mluops_cli.core.statuses import NOTHING_SELECTED, WRONG_INPUT
 from mluops_cli.core.units import format_bytes
 from mluops_cli.implementations.plugins import load_plugins

@@ -16,7 +16,7 @@ from mluops_cli.commands.options import Names, keywords_option, make_folder, num
 from mluops_cli.commands.run_options import DEFAULTS
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.escaping import one_line
-from mluops_cli.core.machine import cores
+from mluops_cli.core.hardware.machine import cores
 from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, PASSED
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import rich_click as click
 from mluops_cli.commands import run_options
 from mluops_cli.commands.options import ByteSize, Names, Seconds, generation_option, make_folder, plugin_option
 from mluops_cli.commands.run_options import DEFAULTS, Given
-from mluops_cli.core.machine import cores
+from mluops_cli.core.hardware.machine import cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from mluops_cli.commands.options import Names, generation_option, plugin_option
 from mluops_cli.commands.problems import report_problem
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.escaping import one_line
-from mluops_cli.core.machine import cores
+from mluops_cli.core.hardware.machine import cores
 
 if TYPE_CHECKING:
     from mluops_cli.core.discovery import PlannedCase

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from mluops_cli.core.events import CaseFinished, Event, Loaded, RunFinished, RunStarted
-from mluops_cli.core.machine import environment
+from mluops_cli.core.hardware.machine import environment
 from mluops_cli.core.record import RESULTS, Record, RecordError, read_record
 from mluops_cli.results.origin import sign
 from schemas.atomic_files import write_failure, write_text

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 
 from generators.specs.mistakes import shown
-from mluops_cli.core.machine import platform_name
+from mluops_cli.core.hardware.machine import platform_name
 from mluops_cli.core.record import Record
 from mluops_cli.results.wildcards import PatternTable, matches
 from mluops_cli.results.yaml_models import Strict, load_model

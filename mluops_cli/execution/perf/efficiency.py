@@ -9,7 +9,7 @@ from typing import Final
 from generators.contracts.bound_case import Bound
 from generators.contracts.model import Contract
 from generators.contracts.operator import Array
-from mluops_cli.core.peaks import Peaks
+from mluops_cli.core.hardware.peaks import Peaks
 from mluops_cli.core.units import format_fraction
 
 # OPERATORS.md, theoretical work: the fraction of its peak that the bottleneck must reach, by suite.

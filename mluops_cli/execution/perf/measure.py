@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.core.machine import last_level_cache
-from mluops_cli.core.peaks import MEASURED, cache_file, peaks_for
+from mluops_cli.core.hardware.machine import last_level_cache
+from mluops_cli.core.hardware.peaks import MEASURED, cache_file, peaks_for
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Result, failed
 from mluops_cli.execution.case.floating_point import MODE
 from mluops_cli.execution.perf.efficiency import efficiency_of, shortfall, work_of

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from mluops_cli.core.case_options import WorkerSettings
-from mluops_cli.core.machine import processor
+from mluops_cli.core.hardware.machine import processor
 from mluops_cli.processes.process_tree import become_subreaper
 from mluops_cli.processes.reaper import put_under_reaper
 

@@ -12,7 +12,7 @@ import pytest
 
 from generators.casegen import worker_pool
 from generators.casegen.control_groups import cpu_quota, memory_left
-from mluops_cli.core import machine
+from mluops_cli.core.hardware import machine
 from tests.conftest import PROJECT
 
 MIB = 1 << 20

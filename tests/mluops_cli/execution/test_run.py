@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mluops_cli.core.machine import processor
+from mluops_cli.core.hardware.machine import processor
 from schemas.casefiles.reading import write_case
 from tests.mluops_cli.execution.conftest import PLUGIN, add_tensor, case_node, write_psamask
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mluops_cli.core.machine import platform_name
+from mluops_cli.core.hardware.machine import platform_name
 from mluops_cli.core.record import Record, read_record
 from mluops_cli.results.waivers import Waiver, Waivers, load_waivers
 from schemas.errors import InputError

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from generators.operator_registry import operator_named
-from mluops_cli.core import peaks as peaks_module
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.core.peaks import Peaks, device_peaks, measured_peaks, peaks_for
+from mluops_cli.core.hardware import peaks as peaks_module
+from mluops_cli.core.hardware.peaks import Peaks, device_peaks, measured_peaks, peaks_for
 from mluops_cli.execution.perf.efficiency import Efficiency, Work, efficiency_of, shortfall
 from mluops_cli.execution.perf.measure import MOST, Meter, sample_of
 from mluops_cli.implementations.python import Python

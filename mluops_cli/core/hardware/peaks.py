@@ -19,7 +19,7 @@ from filelock import FileLock
 from platformdirs import user_cache_path
 
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.core.machine import cores, last_level_cache, processor
+from mluops_cli.core.hardware.machine import cores, last_level_cache, processor
 from schemas.atomic_files import write_text
 from schemas.errors import InputError, UnavailableError
 from schemas.suggest import did_you_mean
