@@ -26,7 +26,7 @@ from generators.contracts.model import DESIGN, LARGE, OURS, VENDOR, Contract, En
 from generators.data.distributions import parse_values, plain_values
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
-from schemas.status import BAD_PARAM
+from schemas.status import BAD_PARAM, SUCCESS
 from schemas.tensor_descriptor import dense_strides
 
 _WRONG_DTYPES: Final = ("half", "float", "double", "int32", "int64")
@@ -78,12 +78,45 @@ def derive_invalid(base: Case, contract: Contract) -> Iterator[Case]:
 
     Nothing is computed on their data: they get plain values. A rule that this base can't break alone yields no case.
     """
-    base = replace(base, inputs=tuple(replace(plan, values=plain_values(plan.dtype)) for plan in base.inputs))
+    base = _plain(base)
     for derive in (_parameters, _dtypes, _layouts, _ranks, _dims, _rules, _strides, _large, _faults):
         for case in derive(base, contract):
-            found = broken(case, contract)
-            if len(found) == 1 and found[0].statuses:
-                yield replace(case, expect=found[0].statuses, beyond_design=found[0].origin == OURS)
+            yield from as_invalid(case, contract, 1)
+
+
+def illegal_variants(base: Case, contract: Contract) -> Iterator[Case]:
+    """What derive_invalid yields, dims that are one too small, sizes of 0; from any legal case, for mluops fuzz.
+
+    What a rule lists in `breaks` is left out where it breaks another rule or none on this base.
+    """
+    base = _plain(base)
+    for derive in (
+        _parameters,
+        _dtypes,
+        _layouts,
+        _ranks,
+        _dims,
+        _too_small,
+        _zeros,
+        _listed,
+        _strides,
+        _large,
+        _faults,
+    ):
+        for case in derive(base, contract):
+            yield from as_invalid(case, contract, 1)
+
+
+def as_invalid(case: Case, contract: Contract, breaks: int) -> Iterator[Case]:
+    """The case with the statuses expected of it; nothing where it doesn't break so many rules of one status."""
+    found = broken(case, contract)
+    if len(found) == breaks and found[0].statuses and len({violation.statuses for violation in found}) == 1:
+        beyond = all(violation.origin == OURS for violation in found)
+        yield replace(case, expect=found[0].statuses, beyond_design=beyond, breaks=breaks)
+
+
+def _plain(base: Case) -> Case:
+    return replace(base, inputs=tuple(replace(plan, values=plain_values(plan.dtype)) for plan in base.inputs))
 
 
 def _standing(origin: str) -> str:
@@ -187,7 +220,19 @@ def _ranks(base: Case, contract: Contract) -> Iterator[Case]:
                 yield _variant(base, f"{plan.name}_rank_{len(dims)}", {plan.name: replace(plan, dims=dims)})
 
 
-def _dims(base: Case, contract: Contract) -> Iterator[Case]:
+def _zeros(base: Case, contract: Contract) -> Iterator[Case]:
+    """Each size that must not be 0."""
+    for size, status in contract.zero_elements.items():
+        case = _assigned(base, contract, f"{size.lower()}_0", {size: 0}) if status != SUCCESS else None
+        if case is not None:
+            yield case
+
+
+def _too_small(base: Case, contract: Contract) -> Iterator[Case]:
+    yield from _dims(base, contract, -1)
+
+
+def _dims(base: Case, contract: Contract, step: int = 1) -> Iterator[Case]:
     """Each dim that something else determines, one too large; the first dim of a free size is left out."""
     bound = {parameter.name for parameter in contract.parameters}
     for plan in _plans(base):
@@ -195,7 +240,9 @@ def _dims(base: Case, contract: Contract) -> Iterator[Case]:
             free = expression.names == {expression.text} and expression.text not in bound
             bound |= expression.names if free else set()
             if not free:
-                dims = (*plan.dims[:axis], plan.dims[axis] + 1, *plan.dims[axis + 1 :])
+                dims = (*plan.dims[:axis], plan.dims[axis] + step, *plan.dims[axis + 1 :])
+                if dims[axis] < 0:
+                    continue
                 yield _variant(base, f"{plan.name}_dim{axis}_{dims[axis]}", {plan.name: _sized(plan, dims)})
 
 
@@ -210,6 +257,16 @@ def _rules(base: Case, contract: Contract) -> Iterator[Case]:
                 listed = ", ".join(violation.rule for violation in found) or "nothing"
                 raise InputError(f"{base.id}: {dict(values)} should break {rule.text!r} alone, it breaks {listed}")
             yield case
+
+
+def _listed(base: Case, contract: Contract) -> Iterator[Case]:
+    """What Rule.breaks lists."""
+    for rule in contract.rules:
+        for values in rule.breaks:
+            slug = "_".join(f"{name.lower()}_{_word(value)}" for name, value in values.items())
+            case = _assigned(base, contract, slug, values)
+            if case is not None:
+                yield case
 
 
 def _strides(base: Case, contract: Contract) -> Iterator[Case]:
@@ -264,7 +321,7 @@ def _faults(base: Case, contract: Contract) -> Iterator[Case]:
     yield _variant(base, "null_handle", {}, faults=(NULL_HANDLE,))
     for plan in _plans(base):
         yield _variant(base, f"{plan.name}_null_descriptor", {}, faults=(null_descriptor(plan.name),))
-        if plan.descriptor.elements:
+        if plan.descriptor.elements > 0:  # a size may be unknown
             yield _variant(base, f"{plan.name}_null_pointer", {}, faults=(null_pointer(plan.name),))
     if contract.workspace:
         yield _variant(base, "null_workspace_size", {}, faults=(NULL_WORKSPACE_SIZE,))

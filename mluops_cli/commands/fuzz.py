@@ -40,6 +40,7 @@ _SHOWN: Final = 500  # characters of a reason
 @click.option(
     "--max-bytes", default="64MiB", show_default=True, type=ByteSize(), metavar="SIZE", help="Of a case's tensors."
 )
+@click.option("--illegal", is_flag=True, help="Illegal cases too: each rule broken, alone and with another.")
 @click.option(
     "--save",
     type=click.Path(path_type=Path),
@@ -89,7 +90,7 @@ def command(ops: tuple[str, ...], plugins: tuple[Path, ...], **given: Any) -> in
     )
     seconds = given["seconds"] or (None if given["count"] else _MINUTE)
     saver = SpecSaver(given["save"], names) if given["save"] is not None else None
-    search = Search(names, given["seed"], given["max_bytes"])
+    search = Search(names, given["seed"], given["max_bytes"], given["illegal"])
     with _telling(saver) as telling:
         limits = Limits(seconds, given["count"], given["findings"])
         outcome = FuzzRun(search, options, limits, given["jobs"], telling).run()

@@ -29,7 +29,7 @@ _SMALLEST: Final = 4 << 10  # bytes
 _TINY: Final = (1 << 10, 128 << 10)
 _MIDDLE: Final = (128 << 10, 2 << 20)
 _PERIOD, _MIDDLE_ONES = 200, 9  # of so many calls one is large, so many are of middle size, all others tiny
-_RAISED: Final = 0.1  # share of the calls from a pair that may be as large as one of middle size
+_RAISED, _RAISED_TO = 0.1, 512 << 10  # share of the calls from a pair that may be larger, and how large
 _FACTORS: Final = (1, 1, 2, 3, 4, 5, 7)
 _NO_PAIR: Final[Mapping[str, str]] = {}
 
@@ -104,7 +104,7 @@ def draw_call(domain: Domain, seed: int, number: int, most: int) -> Drawn | None
         pins = pairs_of(op).start(seed, number // 2) if paired else _NO_PAIR
         size = budget(rng, number, most)
         if paired and rng.random() < _RAISED:
-            size = max(size, min(most, _MIDDLE[1]))
+            size = max(size, min(most, _RAISED_TO))
         values = _values(domain, rng, size, pins)
         if values is not None:
             return _entry(domain, rng, values, pins, f"seed{seed}_{number}", seed)

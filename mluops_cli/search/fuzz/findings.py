@@ -11,6 +11,7 @@ from generators.operator_registry import operator_named
 from mluops_cli.core.record import BROKEN, Record
 from mluops_cli.core.statuses import FAILING
 from mluops_cli.search.fuzz.drawing import SUITE
+from mluops_cli.search.fuzz.illegal import BREAKS
 from mluops_cli.search.spec_saving import SavedEntry
 
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -82,6 +83,9 @@ def symptom_of(record: Record) -> Symptom:
     ]
     if record.status == "fail" and beyond:
         return Symptom(record.op, beyond[0], "beyond the error bound")
+    if record.status == "fail" and record.reason.startswith("expected "):
+        rules = ", ".join(tag for tag in record.tags if tag.startswith(BREAKS))
+        return Symptom(record.op, "", record.reason, rules)
     kind = record.reason if record.status == "fail" else f"{record.status}: {record.reason}"
     return Symptom(record.op, "", _NUMBER.sub("N", kind.split("\n")[0])[:_LONGEST])
 

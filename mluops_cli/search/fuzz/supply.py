@@ -21,20 +21,36 @@ from mluops_cli.implementations.plugins import load_plugins
 from mluops_cli.search.case_making import make_case
 from mluops_cli.search.fuzz.drawing import SUITE, Drawn, draw_call
 from mluops_cli.search.fuzz.factors import domain_of
+from mluops_cli.search.fuzz.illegal import draw_illegal
 from schemas.errors import InputError, MluopsError, UnavailableError
 
 _CHUNK: Final = 16  # calls that a worker makes at a time
 _AHEAD: Final = 3  # chunks per worker that are made or wait to be run
+_ILLEGAL: Final = 4  # of so many calls one is illegal, with --illegal
 _SLOWEST: Final = 20.0  # seconds that making a call may take; a slower one is left out
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which calls are drawn: of these operators in turn, with tensors of at most so many bytes in all."""
+    """Which calls are drawn: of these operators in turn, with tensors of at most so many bytes in all.
+
+    illegal: every fourth call of an operator is an illegal one.
+    """
 
     ops: tuple[str, ...]
     seed: int
     most: int
+    illegal: bool = False
+
+    def call(self, number: int) -> tuple[str, Drawn | None]:
+        """The operator of the number-th call, and what is drawn; None where no attempt is right."""
+        op, own = self.ops[number % len(self.ops)], number // len(self.ops)
+        if not self.illegal:
+            return op, draw_call(domain_of(op), self.seed, own, self.most)
+        before = (own + 1) // _ILLEGAL  # illegal calls up to this one
+        if own % _ILLEGAL == _ILLEGAL - 1:
+            return op, draw_illegal(domain_of(op), self.seed, before - 1)
+        return op, draw_call(domain_of(op), self.seed, own - before, self.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +69,7 @@ def supplied(search: Search, number: int, folder: Path) -> Supplied | None:
     UnavailableError where the disk refuses. What else the reference kernel or the contract raises is the call's
     problem.
     """
-    op = search.ops[number % len(search.ops)]
-    drawn = draw_call(domain_of(op), search.seed, number // len(search.ops), search.most)
+    op, drawn = search.call(number)
     if drawn is None:
         return None
     for each in (drawn, drawn.plain()):  # the values may be outside of what check_values takes

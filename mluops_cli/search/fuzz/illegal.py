@@ -1,0 +1,156 @@
+"""Illegal calls: a rule of the contract broken, alone or with another one of the same statuses, from a legal call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from generators.contracts.case import Case, TensorPlan
+from generators.contracts.model import LARGE, UNKNOWN
+from generators.contracts.negative_cases import as_invalid, broken, illegal_variants
+from generators.specs.case_builder import CaseBuilder
+from generators.specs.conversions import Problem
+from mluops_cli.search.fuzz.drawing import SUITE, Drawn, draw_call
+from mluops_cli.search.fuzz.factors import Domain
+from schemas.dtypes import DTYPES
+
+BREAKS: Final = "breaks "  # starts a tag that names a broken rule
+_BYTES: Final = 16 << 10  # of the tensors of the legal call
+_OF_ONE: Final = 16  # illegal calls that are made of one legal call
+_ATTEMPTS: Final = 8
+_LISTS: Final = ("null_descriptor", "null_pointer")  # faults that name a tensor
+
+
+def draw_illegal(domain: Domain, seed: int, number: int) -> Drawn | None:
+    """The number-th illegal call of an operator, as an entry; None where the legal call can't be broken.
+
+    Every second one breaks two rules where two of equal statuses can be broken at once.
+    """
+    base, singles = _broken(domain, seed, number // _OF_ONE)
+    if base is None or not singles:
+        return None
+    rng = Random(f"{seed} {domain.contract.op} illegal {number}")
+    for _ in range(_ATTEMPTS):
+        case: Case | None = rng.choice(singles)
+        if number % 2:
+            case = _both(base, rng.choice(singles), rng.choice(singles), domain)
+        entry = None if case is None else _entry(domain, case, f"seed{seed}_illegal{number}", seed)
+        if entry is not None:
+            return Drawn(entry, {})
+    return None
+
+
+@lru_cache(maxsize=4)
+def _broken(domain: Domain, seed: int, number: int) -> tuple[Case | None, Sequence[Case]]:
+    """A legal case, and what breaks one rule of it."""
+    drawn = draw_call(domain, seed, number, _BYTES)
+    if drawn is None:
+        return None, ()
+    builder = CaseBuilder(domain.contract, Path(), seed)
+    try:
+        base = builder.case(drawn.plain().entry, SUITE, "base", "")
+    except Problem:
+        return None, ()
+    with_rows = _with_rows(domain, base)
+    return with_rows, () if with_rows is None else tuple(illegal_variants(with_rows, domain.contract))
+
+
+def _with_rows(domain: Domain, base: Case) -> Case | None:
+    """The case with a size in place of each that depends on the data; None where none is legal."""
+    if not any(UNKNOWN in plan.dims for plan in base.outputs):
+        return base
+    for rows in sorted({size for plan in _plans(base) for size in plan.dims if size > 0}):
+        outputs = tuple(
+            replace(plan, dims=tuple(rows if size == UNKNOWN else size for size in plan.dims)) for plan in base.outputs
+        )
+        found = replace(base, outputs=outputs)
+        if not broken(found, domain.contract):
+            return found
+    return None
+
+
+def _both(base: Case, one: Case, other: Case, domain: Domain) -> Case | None:
+    """The case that differs from the base as both do; None where both change one thing, or they break other rules."""
+    plans = [_merged(*each) for each in zip(_plans(base), _plans(one), _plans(other), strict=True)]
+    values = {name: _merged(value, one.params[name], other.params[name]) for name, value in base.params.items()}
+    if any(each is None for each in (*plans, *values.values())):
+        return None
+    tensors = tuple(plan for plan in plans if plan is not None)
+    merged = replace(
+        base,
+        params=values,
+        inputs=tensors[: len(base.inputs)],
+        outputs=tensors[len(base.inputs) :],
+        faults=tuple(dict.fromkeys((*one.faults, *other.faults))),
+    )
+    return next(as_invalid(merged, domain.contract, 2), None)
+
+
+def _merged(base: Any, one: Any, other: Any) -> Any:
+    """What differs from the base; None where both differ from it and from each other."""
+    if _same(base, one):
+        return other
+    return one if _same(base, other) or _same(one, other) else None
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, TensorPlan) and isinstance(other, TensorPlan):
+        return one.descriptor == other.descriptor
+    return bool(one == other)
+
+
+def _plans(case: Case) -> tuple[TensorPlan, ...]:
+    return (*case.inputs, *case.outputs)
+
+
+def _entry(domain: Domain, case: Case, name: str, seed: int) -> dict[str, Any] | None:
+    """The case as an entry of a spec; None where the grammar can't say it."""
+    entry: dict[str, Any] = {"name": name, "seed": seed}
+    if case.params:
+        entry["params"] = {key: list(each) if isinstance(each, tuple) else each for key, each in case.params.items()}
+    for role, plans in (("inputs", case.inputs), ("outputs", case.outputs)):
+        entry[role] = {plan.name: _tensor(domain, plan, role == "inputs") for plan in plans}
+    statuses = list(case.expect)
+    entry["expect_beyond_design" if case.beyond_design else "expect"] = statuses if len(statuses) > 1 else statuses[0]
+    if case.breaks > 1:
+        entry["breaks"] = case.breaks
+    entry |= _faults(case)
+    entry["tags"] = [f"{BREAKS}{violation.rule}" for violation in broken(case, domain.contract)]
+    try:
+        CaseBuilder(domain.contract, Path(), seed).case(entry, SUITE, name, "")
+    except Problem:
+        return None
+    return entry
+
+
+def _tensor(domain: Domain, plan: TensorPlan, drawn: bool) -> dict[str, Any]:
+    """Everything of a tensor that the contract alone doesn't tell."""
+    spec = domain.contract.tensors[plan.name]
+    found: dict[str, Any] = {"shape": list(plan.dims)}
+    if plan.dtype != spec.dtypes[0] or spec.same_dtype_as is not None:
+        found["dtype"] = plan.dtype
+    if plan.layout != spec.layout:
+        found["layout"] = plan.layout
+    if plan.strides is not None:
+        found["strides"] = list(plan.strides)
+    if drawn and math.prod(plan.dims) < LARGE:
+        found["dist"] = {"uniform": [-1, 1]} if DTYPES[plan.dtype].is_float else {"integers": [0, 1]}
+    return found
+
+
+def _faults(case: Case) -> Mapping[str, Any]:
+    """The invalid-call faults in the words of a spec."""
+    found: dict[str, Any] = {}
+    for fault in case.faults:
+        if fault.kind in _LISTS:
+            found.setdefault(f"{fault.kind}s", []).append(fault.tensor)
+        elif fault.kind.startswith("workspace:"):
+            found["workspace"] = fault.kind.removeprefix("workspace:")
+        else:
+            found[fault.kind] = True
+    return found
