@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from generators.contracts.model import Contract, Env, Parameter, Params, Rule, Shape, TensorSpec
+    from generators.contracts.model import Contract, Coordinate, Env, Parameter, Params, RowSum, Rule, Shape, TensorSpec
     from generators.contracts.operator import Array, Arrays, Operator
     from generators.contracts.relations import Relation
     from schemas.criteria import Criterion
@@ -21,6 +21,7 @@ __all__ = [
     "Array",
     "Arrays",
     "Contract",
+    "Coordinate",
     "Criterion",
     "Env",
     "InputError",
@@ -28,6 +29,7 @@ __all__ = [
     "Parameter",
     "Params",
     "Relation",
+    "RowSum",
     "Rule",
     "Shape",
     "TensorSpec",
@@ -37,6 +39,7 @@ _HOMES: Final = {
     "Array": "generators.contracts.operator",
     "Arrays": "generators.contracts.operator",
     "Contract": "generators.contracts.model",
+    "Coordinate": "generators.contracts.model",
     "Criterion": "schemas.criteria",
     "Env": "generators.contracts.model",
     "InputError": "schemas.errors",
@@ -44,6 +47,7 @@ _HOMES: Final = {
     "Parameter": "generators.contracts.model",
     "Params": "generators.contracts.model",
     "Relation": "generators.contracts.relations",
+    "RowSum": "generators.contracts.model",
     "Rule": "generators.contracts.model",
     "Shape": "generators.contracts.model",
     "TensorSpec": "generators.contracts.model",

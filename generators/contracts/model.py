@@ -95,6 +95,32 @@ class Rule:
     origin: str = DESIGN
 
 
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """One of the coordinates that an operator works with, such as y; a kernel may take one for another.
+
+    tensor is the input that holds its values, in one column of the last axis or, with column None, everywhere.
+    parameters are those that go with it, in the same order for each coordinate of the contract: kernel_h, pad_h. ends,
+    for values from -1 to 1: -1 and 1 are the `centres` of the outermost pixels (align_corners) or their outer `edges`;
+    size is then the number of pixels, a size or parameter.
+    """
+
+    name: str
+    tensor: str = ""
+    column: int | None = None
+    parameters: tuple[str, ...] = ()
+    ends: Literal["", "centres", "edges"] = ""
+    size: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowSum:
+    """An output whose rows (along the last axis) are weighted sums of rows of the input `terms`."""
+
+    output: str
+    terms: str
+
+
 class Sized(Protocol):
     """Something with a shape, such as an array."""
 
@@ -123,6 +149,8 @@ class Contract:
     network: str = ""
     source: str = ""
     relations: tuple[Relation, ...] = ()  # between outputs for related inputs, for mluops run --relations
+    coordinates: tuple[Coordinate, ...] = ()  # by which a diagnosis recognises swapped ones
+    sums: tuple[RowSum, ...] = ()  # by which a diagnosis recognises a missing term
 
     @cached_property
     def tensors(self) -> dict[str, TensorSpec]:

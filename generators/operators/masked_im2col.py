@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from generators.contracts.model import OURS, VENDOR, Contract, Env, Parameter, TensorSpec
+from generators.contracts.model import OURS, VENDOR, Contract, Coordinate, Env, Parameter, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
 from generators.contracts.relations import Relation
 from schemas.criteria import Criterion
@@ -70,6 +70,9 @@ class MaskedIm2colForward(Operator):
             Relation("scaling", "scaling", linear="feature"),
             Relation("zero", "zero", linear="feature"),
             Relation("outside", "outside", constants={"mask_h_idx": _ABOVE}, where=f"{_ABOVE} >= -2**31"),
+        ),
+        coordinates=tuple(
+            Coordinate(name, f"mask_{name}_idx", parameters=(f"kernel_{name}", f"pad_{name}")) for name in "hw"
         ),
     )
 

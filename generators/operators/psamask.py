@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from generators.contracts.model import OURS, Contract, Env, Parameter, TensorSpec
+from generators.contracts.model import OURS, Contract, Coordinate, Env, Parameter, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
 from generators.contracts.relations import Relation
 from schemas.criteria import Criterion
@@ -48,6 +48,7 @@ def _contract(op: str, given: TensorSpec, computed: TensorSpec) -> Contract:
             Relation("zero", "zero", linear=given.name),
             Relation("adjoint", "adjoint", linear=given.name, adjoint=_TRANSPOSED[op]),
         ),
+        coordinates=(Coordinate("h", parameters=("h_mask",)), Coordinate("w", parameters=("w_mask",))),
     )
 
 

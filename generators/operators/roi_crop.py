@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from generators.contracts.model import OURS, Contract, Env, Rule, TensorSpec
+from generators.contracts.model import OURS, Contract, Coordinate, Env, RowSum, Rule, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
 from generators.contracts.relations import Relation
 from generators.error_bounds.bilinear import (
@@ -59,6 +59,11 @@ def _contract(op: str, first: TensorSpec, computed: TensorSpec, theory_ops: str)
             Relation("outside", "outside", constants={"grid": "3"}, where="H > 1 or W > 1"),
             Relation("adjoint", "adjoint", linear=first.name, adjoint=_TRANSPOSED[op]),
         ),
+        coordinates=(
+            Coordinate("y", "grid", 0, ends="centres", size="H"),
+            Coordinate("x", "grid", 1, ends="centres", size="W"),
+        ),
+        sums=(RowSum(computed.name, first.name),),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from generators.contracts.model import VENDOR, Contract, Env, Parameter, TensorSpec
+from generators.contracts.model import VENDOR, Contract, Coordinate, Env, Parameter, RowSum, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
 from generators.contracts.relations import Relation
 from generators.error_bounds.precision import rounding
@@ -82,6 +82,10 @@ class VoxelPoolingForward(Operator):
             Relation("zero", "zero", linear="input_features"),
             Relation("outside", "outside", constants={"geom_xyz": "-1"}),
         ),
+        coordinates=tuple(
+            Coordinate(name, "geom_xyz", column, (f"num_voxel_{name}",)) for column, name in enumerate("xyz")
+        ),
+        sums=(RowSum("output_features", "input_features"),),
     )
 
     def reference(self, inputs: Arrays, env: Env) -> Arrays:

@@ -11,7 +11,7 @@ import numpy as np
 from mluops_cli.judging.arithmetic import BLOCK, Array, agreeing, differences, scratch_of_thread
 from mluops_cli.judging.blocks import flat, same_bits, take
 from mluops_cli.judging.comparison import finite_or_none
-from mluops_cli.judging.patterns import Pattern, Probe, recognise
+from mluops_cli.judging.patterns import Explain, Pattern, Probe, recognise
 from mluops_cli.judging.regions import Region, find_regions
 from schemas.criteria import Criterion
 from schemas.suggest import counted
@@ -107,12 +107,13 @@ def diagnose(
     loose_nan: bool = False,
     sentinels: Array | None = None,
     alternatives: Mapping[str, Callable[[], Array]] | None = None,
+    explain: Explain | None = None,
 ) -> Diagnosis | None:
     """Diagnose a failing output; None where shapes or dtypes differ, nothing differs, or there are no elements.
 
     An element is wrong where its error exceeds the widest relative threshold times (its own magnitude + the mean
     magnitude of the output); with thresholds of 0 where it is unequal. Where that finds nothing, every unequal element
-    is wrong. sentinels and alternatives are those of Probe.
+    is wrong. sentinels, alternatives and explain are those of Probe.
     """
     if baseline.shape != output.shape or baseline.dtype != output.dtype or not baseline.size:
         return None
@@ -122,7 +123,7 @@ def diagnose(
         judge = _Wrong(baseline, *tolerances, loose_nan)
         found = _collect(baseline, output, judge)
         if found.wrong:
-            return _describe(baseline, output, found, judge, sentinels, alternatives)
+            return _describe(baseline, output, found, judge, sentinels, alternatives, explain)
     return None
 
 
@@ -213,10 +214,11 @@ def _describe(
     judge: _Wrong,
     sentinels: Array | None,
     alternatives: Mapping[str, Callable[[], Array]] | None,
+    explain: Explain | None,
 ) -> Diagnosis:
     picked = found.at[np.linspace(0, len(found.at) - 1, min(PROBED, len(found.at))).astype(np.int64)]
     expected, got = (np.asarray(flat(array)[picked]) for array in (baseline, output))
-    patterns = recognise(Probe(baseline, picked, expected, got, judge, sentinels, alternatives))
+    patterns = recognise(Probe(baseline, picked, expected, got, judge, sentinels, alternatives, explain))
     bins = (found.at * BINS) // baseline.size
     density = np.rint(np.bincount(bins, found.weight, BINS)).astype(np.int64)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,8 +14,21 @@ from mluops_cli.judging.blocks import flat
 
 ENOUGH: Final = 4  # wrong elements; fewer may fit a pattern by chance
 MANY: Final = 100  # wrong elements; fewer may be on one side by chance
+UNLIKELY: Final = 16  # bits: one chance in 65536
 NEARLY_ALL: Final = 0.98  # fraction of the sample that a pattern has to explain
+NARROW: Final = {"bfloat16": np.dtype(ml_dtypes.bfloat16), "half": np.dtype(np.float16)}
 SHIFTS: Final = (1, -1, 2, -2, 3, -3)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A recognised pattern: its word in results and a sentence part for people."""
+
+    word: str
+    text: str
+
+
+Explain = Callable[[], Sequence[Pattern]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +41,7 @@ class Probe:
         wrong: a function (expected, found) -> mask of the values that are out of tolerance.
         sentinels: the values (of parts, where complex) that the buffer was filled with, None where unknown.
         alternatives: whole baselines of other modes by name, computed on demand.
+        explain: says what explains the whole output, on demand.
 
     """
 
@@ -38,6 +52,7 @@ class Probe:
     wrong: Callable[[Array, Array], Array]
     sentinels: Array | None = None
     alternatives: Mapping[str, Callable[[], Array]] | None = None
+    explain: Explain | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,21 +80,13 @@ class Probe:
         return [to if i == axis else own for i, own in enumerate(self.coordinates)]
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A recognised pattern: its word in results and a sentence part for people."""
-
-    word: str
-    text: str
-
-
 def recognise(probe: Probe) -> list[Pattern]:
     """Return the patterns that the sample fits: a fill, else those of the first recogniser that finds any."""
     fills = list(_fills(probe))
     if fills or probe.found.dtype == object:
         return fills
     found: list[Pattern] = []
-    for recogniser in (_alternatives, _rounded, _places, _factor, _offset, _one_sided):
+    for recogniser in (_alternatives, _explained, _rounded, _places, _factor, _offset, _one_sided):
         found += recogniser(probe)
         if found:
             break
@@ -116,17 +123,35 @@ def _alternatives(probe: Probe) -> Iterator[Pattern]:
                 yield Pattern("other_mode", f"the result of {name}")
 
 
-def _rounded(probe: Probe) -> Iterator[Pattern]:
-    if probe.found.dtype not in (np.float32, np.float64) or len(probe.at) < ENOUGH:
-        return
-    for word, dtype in (("rounded_bfloat16", np.dtype(ml_dtypes.bfloat16)), ("rounded_half", np.dtype(np.float16))):
-        with np.errstate(over="ignore"):  # beyond half's range values become Inf, and differ
+def _explained(probe: Probe) -> Iterator[Pattern]:
+    yield from probe.explain() if probe.explain is not None else ()
+
+
+def held_in(found: Array, expected: Array) -> str:
+    """Return the narrow dtype that holds every found value, by no chance; empty where none does.
+
+    By chance it holds one with the probability with which it holds an expected one.
+    """
+    for name, dtype in NARROW.items():
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond half's range values become Inf, and differ
             held, needed = (
-                (values.astype(dtype).astype(values.dtype) == values).mean() for values in (probe.found, probe.expected)
+                (values.astype(dtype).astype(values.dtype) == values).mean() for values in (found, expected)
             )
-        if held == 1 and needed < 0.5:
-            yield Pattern(word, f"rounded through {word.removeprefix('rounded_')}")
-            return
+        if held == 1 and needed ** len(found) < 2.0**-UNLIKELY:
+            return name
+    return ""
+
+
+def _rounded(probe: Probe) -> Iterator[Pattern]:
+    if probe.found.dtype in (np.float32, np.float64) and len(probe.at) >= ENOUGH:
+        name = held_in(probe.found, probe.expected)
+        if name:
+            yield rounded_through(name)
+
+
+def rounded_through(dtype: str) -> Pattern:
+    """Return the pattern of an output that was rounded through a narrower dtype."""
+    return Pattern(f"rounded_{dtype}", f"rounded through {dtype}")
 
 
 def _places(probe: Probe) -> Iterator[Pattern]:

@@ -11,10 +11,12 @@ import numpy as np
 from generators.contracts.bound_case import Bound
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.case.case_run import Prepared, prepare
+from mluops_cli.execution.case.explainer import Explainer
 from mluops_cli.execution.case.judgement import counts_differ, has_undefined_parts, judge, outputs_under_test
 from mluops_cli.execution.case.output_buffers import Array
 from mluops_cli.judging.fault_injection.detectability import Detectability
 from mluops_cli.judging.fault_injection.injected_faults import InjectionTarget
+from mluops_cli.judging.fault_injection.kernel_faults import clearly_wrong, kernel_faults
 from mluops_cli.judging.fault_injection.verification import Trial, try_faults
 from mluops_cli.judging.measurement import DenominatorCache
 from mluops_cli.judging.rules import defined_pairs
@@ -23,6 +25,7 @@ from schemas.casefiles.reading import CaseFile
 from schemas.status import BAD_PARAM, SUCCESS
 
 _LARGE: Final = 1 << 22  # elements from which more threads are faster
+_NAMED: Final = 1 << 14  # elements of all tensors of a case whose faults are to be named
 _OTHER: Final = "EXECUTION_FAILED"
 _COUNTS: Final = "indice_num"  # of a rulebook: how many pairs of each offset are defined
 _PAIRS: Final = "indice_pairs"
@@ -67,6 +70,7 @@ def selftest_case(file: CaseFile, threads: int = 1) -> Tested:
         right = verdict()
         alarm = right.reason if right.status == "fail" else ""
         trials += try_faults(dict(_targets(prepared)), verdict)
+        trials += _named(prepared)
     return Tested(bound.id, bound.op, tuple(trials), alarm)
 
 
@@ -98,6 +102,36 @@ def _targets(prepared: Prepared) -> Iterator[tuple[str, tuple[InjectionTarget, D
 
 def _part_of(mask: Array) -> Callable[[int, int], Array]:
     return lambda start, stop: mask[start:stop]
+
+
+def _named(prepared: Prepared) -> Iterator[Trial]:
+    """Kernels with one fault each, whose name must be among the explanations of their outputs."""
+    bound, operator = prepared.bound, prepared.bound.operator
+    inputs = {name: array for name, array in prepared.call.inputs.items() if array is not None}
+    size = sum(array.size for array in (*inputs.values(), *prepared.baseline.values()))
+    if operator is None or len(inputs) < len(bound.inputs) or not 0 < size <= _NAMED or has_undefined_parts(bound):
+        return
+    options = CaseOptions()
+    explainer = Explainer(bound, inputs, prepared.baseline, prepared.bounds, prepared.undecided, options)
+    env = operator.contract.bind(bound.shapes, bound.params)
+    with np.errstate(all="ignore"):
+        faults = list(kernel_faults(operator, inputs, env))
+    for fault in faults:
+        with np.errstate(all="ignore"):
+            outputs = fault.outputs()
+        for item in outputs_under_test(bound, prepared.baseline, prepared.outputs, options):
+            limit, output = prepared.bounds.get(item.name), outputs[item.name]
+            if limit is None or output.dtype != item.baseline.dtype:
+                continue
+            clear = clearly_wrong(item.baseline, output, limit)
+            if clear < fault.enough:
+                reason = f"changes {clear} elements clearly, fewer than {fault.enough}"
+                yield Trial(item.name, f"named: {fault.name}", False, False, False, reason)
+                continue
+            found = explainer.all(replace(item, output=output))
+            named = any(fault.text in pattern.text for pattern in found)
+            reason = "; ".join(pattern.text for pattern in found) or "no explanation"
+            yield Trial(item.name, f"named: {fault.name}", True, True, named, reason)
 
 
 def _defined_places(number: Any, length: int) -> tuple[int, int, int]:

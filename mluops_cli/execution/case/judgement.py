@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,9 +13,11 @@ from generators.contracts.checks import violations
 from generators.contracts.operator import Arrays
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.exceptions import describe
+from mluops_cli.execution.case.explainer import Explainer
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
 from mluops_cli.judging.bounds import bound_ratio
 from mluops_cli.judging.diagnosis import diagnose
+from mluops_cli.judging.patterns import Explain
 from mluops_cli.judging.rules import OUTPUTS as RULEBOOK
 from mluops_cli.judging.rules import rulebook
 from mluops_cli.judging.verdict import OutputUnderTest, Verdict, judge_case
@@ -35,11 +38,12 @@ def judge_outputs(
 
     The reason of a failing output begins with its diagnosis, which counts only elements beyond the tolerance. An
     undecided element (correct kernels may disagree about NaN there) is counted and not judged. An output beyond its
-    error bound is told in the record; it fails the case only if the options say so.
+    error bound is told in the record, with what explains it; it fails the case only if the options say so.
     """
     judged = outputs_under_test(bound, baseline, buffers, options, undecided)
     verdict = judge(bound, judged, options)
     result = verdict.as_record()
+    explainer = Explainer(bound, inputs, baseline, bounds, undecided or {}, options)
     for name, mask in (undecided or {}).items():
         if name in result["outputs"]:
             result["outputs"][name]["undecided"] = int(np.count_nonzero(mask))
@@ -56,6 +60,7 @@ def judge_outputs(
                 loose_nan=options.loose_nan,
                 sentinels=buffers[item.name].sentinels,
                 alternatives=_other_modes(bound, inputs, item),
+                explain=partial(explainer.first, item),
             )
         except Exception as raised:  # the output is wrong with or without a diagnosis
             reasons.append(f"{item.name}: {compared.reason}; no diagnosis, which raised {describe(raised)}")
@@ -66,12 +71,27 @@ def judge_outputs(
         result["outputs"][item.name]["diagnosis"] = diagnosis.as_record()
         reasons.append(f"{item.name}: {diagnosis.words()}; {compared.failing_criteria or compared.reason}")
     beyond = _judge_bounds(bound, judged, bounds, options, result)
+    for item in judged:
+        if item.name in beyond and verdict.outputs[item.name].passed:  # a failing one has its diagnosis
+            result["outputs"][item.name] |= _explained(beyond[item.name], partial(explainer.first, item))
     if beyond and options.bound == "fail" and result["status"] in ("pass", "mistrusted", "fail"):
         result["status"] = "fail"
-        reasons += [f"{name}: beyond the error bound, {sentence}" for name, sentence in beyond.items()]
+        reasons += [f"{name}: beyond the error bound, {result['outputs'][name]['bound_sentence']}" for name in beyond]
     if reasons:
         result["reason"] = "; ".join(reasons)
     return result
+
+
+def _explained(sentence: str, explain: Explain) -> dict[str, Any]:
+    """The keys bound_sentence and explanations of an output that passes beyond its error bound."""
+    try:
+        patterns = explain()
+    except Exception as raised:  # the output is beyond its bound with or without an explanation
+        return {"bound_sentence": f"{sentence}; no explanation, which raised {describe(raised)}"}
+    return {
+        "bound_sentence": "; ".join([sentence, *(pattern.text for pattern in patterns)]),
+        "explanations": [{"word": pattern.word, "text": pattern.text} for pattern in patterns],
+    }
 
 
 def _judge_bounds(

@@ -12,7 +12,9 @@ import pytest
 
 from mluops_cli.execution.case.fault_trials import selftest_case
 from mluops_cli.judging import verdict
+from mluops_cli.judging.explanations import explain
 from mluops_cli.judging.metrics import compare
+from mluops_cli.judging.patterns import Pattern
 from schemas.casefiles.reading import read_case, write_case
 from tests.mluops_cli.conftest import Cli
 from tests.mluops_cli.execution.conftest import add_tensor, case_node, write_psamask
@@ -21,6 +23,10 @@ FAULTS = (
     "first element", "middle element", "last element", "last tile zeroed", "stale sentinel", "two rows swapped",
     "shifted by one", "scaled by 1 %", "transposed", "one ULP", "NaN for a number", "a number for NaN",
     "index off by one",
+)  # fmt: skip
+NAMED = (
+    "factor", "swapped coordinates", "other corners", "inputs in half", "inputs in tf32", "inputs in bfloat16",
+    "sums in half", "missing term", "doubled term", "mixed batch",
 )  # fmt: skip
 
 
@@ -50,6 +56,7 @@ def test_the_small_suites_of_every_operator(cli: Cli) -> None:
     assert rows["all"][2] == 0
     assert rows["all"][0] > 5000
     assert all(rows[fault][1] > 30 for fault in FAULTS), rows
+    assert all(rows[f"named: {fault}"][1] > 30 for fault in NAMED), rows
     cases = re.findall(r"^\S+: \d+ of (\d+) caught", ran.out, re.MULTILINE)
     # Nothing is planted where no design demands a status: every answer passes.
     assert rows["wrong status"][:2] == [len(cases) - cases.count("0")] * 2
@@ -63,7 +70,25 @@ def test_one_file_caught_and_planted_per_case_and_fault(tmp_path: Path, cli: Cli
     assert ran.out.splitlines()[0] == "psamask_forward/general/case: 12 of 12 caught"
     rows = table(ran.out)
     assert {fault for fault in FAULTS if rows[fault][0]} == set(FAULTS) - {"a number for NaN", "index off by one"}
-    assert rows["all"] == [12, 12, 0, 0, 2]
+    # The output is too small for a kernel's fault to be named by its numbers.
+    assert [rows[name] for name in rows if name.startswith("named: ")] == [[0, 0, 0, 0, 1]] * 4
+    assert rows["all"] == [12, 12, 0, 0, 6]
+
+
+def test_a_diagnosis_without_a_word(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words for wrong kernels are verified as the verdicts are."""
+    assert cli("gen", "roi_crop_backward", "--suite", "boundary", "--out", tmp_path, "-j", "1").code == 0
+    ran = cli("selftest", tmp_path, "-k", "around")
+    assert ran.code == 0
+    rows = table(ran.out)
+    assert {name: rows[f"named: {name}"] for name in NAMED} == {name: [1, 1, 0, 0, 0] for name in NAMED}
+    monkeypatch.setattr(explain, "constant_factor", lambda difference: [])
+    monkeypatch.setattr(explain, "wrong_terms", lambda difference, terms: [Pattern("missing_term", "x[0] missing")])
+    ran = cli("selftest", tmp_path, "-k", "around")
+    assert ran.code == 1
+    assert "  MISSED: named: factor in grad_input (" in ran.out
+    assert "  MISSED: named: doubled term in grad_input (x[0] missing)" in ran.out
+    assert table(ran.out)["named: factor"] == [1, 0, 1, 0, 0]
 
 
 def test_what_the_threshold_can_not_see_is_named(tmp_path: Path, cli: Cli) -> None:

@@ -32,7 +32,7 @@ NAMED: dict[str, tuple[str, str, list[tuple[Any, ...]]]] = {
     "other_mode": ("other_mode", "the result of psa_type = distribute", []),
     "shifted_channels": ("shifted", "shifted by 1 along axis 3", []),
     "axes_swapped": ("transposed", "axes 1 and 2 are swapped", []),
-    "batch_offset_lost": ("repeated", "batch 0 repeated", [("tail", 0, 1, 2)]),
+    "batch_offset_lost": ("batch_mixed", "every item holds item 0", [("tail", 0, 1, 2)]),
     "through_half": ("rounded_half", "rounded through half", []),
     "through_bfloat16": ("rounded_bfloat16", "rounded through bfloat16", []),
     "scaled": ("factor", "times 1.01", []),

@@ -1,0 +1,1 @@
+"""What explains an output that no rounding explains: a constant factor, a lower precision, a missing term, others."""
