@@ -13,9 +13,12 @@ from schemas.suggest import did_you_mean
 TENSOR_FAULTS: Final[Mapping[str, str]] = {
     "null_descriptor": "the descriptor of {tensor} is null",
     "null_pointer": "the data pointer of the non-empty tensor {tensor} is null",
+    "size_query_null_descriptor": "the descriptor of {tensor} is null where the workspace size is asked for",
 }
 CALL_FAULTS: Final[Mapping[str, str]] = {
     "null_handle": "the handle is null",
+    "null_parameters": "the descriptor that holds the parameters is null",
+    "size_query_null_handle": "the handle is null where the workspace size is asked for",
     "null_workspace_size": "the pointer that takes the workspace size is null",
     "workspace:null": "the workspace is null",
     "workspace:short": "the workspace is smaller than asked for",
@@ -56,8 +59,15 @@ class Fault:
         """Whether the workspace itself is null or too short."""
         return self in (WORKSPACE_NULL, WORKSPACE_SHORT)
 
+    @property
+    def of_size_query(self) -> bool:
+        """Whether the call is right, but for the question for the size of its workspace."""
+        return self == NULL_WORKSPACE_SIZE or self.kind.startswith("size_query_")
+
 
 NULL_HANDLE: Final = Fault("null_handle")
+NULL_PARAMETERS: Final = Fault("null_parameters")
+SIZE_QUERY_NULL_HANDLE: Final = Fault("size_query_null_handle")
 NULL_WORKSPACE_SIZE: Final = Fault("null_workspace_size")
 WORKSPACE_NULL: Final = Fault("workspace:null")
 WORKSPACE_SHORT: Final = Fault("workspace:short")
@@ -71,6 +81,11 @@ def null_descriptor(tensor: str) -> Fault:
 def null_pointer(tensor: str) -> Fault:
     """The fault that the tensor's data pointer is null."""
     return Fault("null_pointer", tensor)
+
+
+def size_query_null_descriptor(tensor: str) -> Fault:
+    """The fault that the tensor's descriptor is null where the workspace size is asked for."""
+    return Fault("size_query_null_descriptor", tensor)
 
 
 def tensors_with(kind: str, faults: Iterable[Fault]) -> frozenset[str]:

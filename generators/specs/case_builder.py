@@ -35,7 +35,12 @@ from schemas.tensor_descriptor import Descriptor
 _NOTHING: Final[Raw] = {}
 _BEYOND: Final = "expect_beyond_design"
 _MEMO: Final = 4096  # parsed values kept; a spec written out has as many as entries
-_FAULTS: Final = frozenset(("null_handle", "null_descriptors", "null_pointers", "workspace", "null_workspace_size"))
+_FAULTS: Final = frozenset(
+    (
+        "null_handle", "null_descriptors", "null_pointers", "null_parameters", "workspace", "null_workspace_size",
+        "size_query_null_handle", "size_query_null_descriptors",
+    )
+)  # fmt: skip
 
 
 class CaseBuilder:
@@ -67,7 +72,7 @@ class CaseBuilder:
             section, _, rest = path.partition(".")
             if rest:
                 found.append((section, rest.partition(".")[0], where))
-        for section in ("null_descriptors", "null_pointers"):
+        for section in ("null_descriptors", "null_pointers", "size_query_null_descriptors"):
             known[section] = contract.tensors
             found += [(section, name, (section, number)) for number, name in enumerate(entry.get(section, ()))]
         for section, name, where in found:

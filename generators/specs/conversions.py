@@ -8,12 +8,15 @@ from typing import Any
 from generators.contracts.checks import misshapen
 from generators.contracts.faults import (
     NULL_HANDLE,
+    NULL_PARAMETERS,
     NULL_WORKSPACE_SIZE,
+    SIZE_QUERY_NULL_HANDLE,
     WORKSPACE_NULL,
     WORKSPACE_SHORT,
     Fault,
     null_descriptor,
     null_pointer,
+    size_query_null_descriptor,
 )  # fmt: skip
 from generators.contracts.model import Env, Parameter, Shape
 from generators.expressions import UNCOMPUTABLE, parse_expression
@@ -88,9 +91,11 @@ def convert_expect(raw: Any) -> tuple[str, ...]:
 
 def convert_faults(raw: Raw) -> tuple[Fault, ...]:
     """The invalid-call faults of an entry."""
-    found = [fault for fault in (NULL_HANDLE, NULL_WORKSPACE_SIZE) if raw.get(fault.kind)]
+    flags = (NULL_HANDLE, NULL_PARAMETERS, SIZE_QUERY_NULL_HANDLE, NULL_WORKSPACE_SIZE)
+    found = [fault for fault in flags if raw.get(fault.kind)]
     found += map(null_descriptor, raw.get("null_descriptors", ()))
     found += map(null_pointer, raw.get("null_pointers", ()))
+    found += map(size_query_null_descriptor, raw.get("size_query_null_descriptors", ()))
     if "workspace" in raw:
         found.append(WORKSPACE_SHORT if raw["workspace"] == "short" else WORKSPACE_NULL)
     return tuple(found)

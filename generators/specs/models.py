@@ -128,6 +128,13 @@ class Fields(Model):
     null_handle: bool = Field(default=False, description="the handle is null")
     null_descriptors: list[Text] = Field(default=[], description="tensors whose descriptor is null")
     null_pointers: list[Text] = Field(default=[], description="tensors whose data pointer is null")
+    null_parameters: bool = Field(default=False, description="the descriptor that holds the parameters is null")
+    size_query_null_handle: bool = Field(
+        default=False, description="the handle is null where the workspace size is asked for"
+    )
+    size_query_null_descriptors: list[Text] = Field(
+        default=[], description="tensors whose descriptor is null where the workspace size is asked for"
+    )
     workspace: Workspace = _absent("the workspace is null, or shorter than asked for")
     null_workspace_size: bool = Field(default=False, description="the pointer that takes the workspace size is null")
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contracts.checks import Violation
-from generators.contracts.faults import NULL_HANDLE, NULL_WORKSPACE_SIZE, tensors_with
+from generators.contracts.faults import NULL_HANDLE, NULL_PARAMETERS, NULL_WORKSPACE_SIZE, tensors_with
 from mluops_cli.implementations.base import Array, BadAnswer, Call, CannotShow, Outcome, OutOfBounds
 from mluops_cli.implementations.call_contract import scalar_names, violations
 from mluops_cli.implementations.workspace import granted_bytes, poisoned, size_is_asked
@@ -74,6 +74,9 @@ class CallableKernel:
             raise CannotShow("takes no keyword 'handle', so a null handle can't be shown")
         if any(fault.of_workspace for fault in call.faults) and self.workspace_size is None:
             raise CannotShow("has no workspace_size, so no workspace can be withheld")
+        for fault in call.faults:
+            if fault == NULL_PARAMETERS or (fault.of_size_query and fault != NULL_WORKSPACE_SIZE):
+                raise CannotShow(f"a Python callable can't be shown that {fault.text}")
         if NULL_WORKSPACE_SIZE in call.faults and "size" not in self.size_keywords:
             raise CannotShow("has no workspace_size that takes the keyword 'size', so a null one can't be shown")
 

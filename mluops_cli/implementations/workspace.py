@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from generators.contracts.faults import NULL_WORKSPACE_SIZE, WORKSPACE_SHORT
+from generators.contracts.faults import WORKSPACE_SHORT
 from mluops_cli.implementations.base import Call, CannotShow
 from mluops_cli.implementations.call_contract import violations
 from mluops_cli.implementations.canary_buffer import CanaryBuffer
@@ -22,7 +22,7 @@ def size_is_asked(call: Call) -> bool:
     """Return whether the operator is asked for the size: the call is valid and complete, but for its workspace."""
     if any(array is None for array in (*call.inputs.values(), *call.outputs.values())):
         return False
-    others = [fault for fault in call.faults if not (fault.of_workspace or fault == NULL_WORKSPACE_SIZE)]
+    others = [fault for fault in call.faults if not (fault.of_workspace or fault.of_size_query)]
     return not (others or violations(call))
 
 

@@ -10,8 +10,15 @@ import ctypes
 from contextlib import ExitStack
 from typing import Any
 
-from generators.contracts.faults import NULL_HANDLE, NULL_WORKSPACE_SIZE, null_pointer
-from mluops_cli.implementations.base import Array, Call, Outcome, OutOfBounds
+from generators.contracts.faults import (
+    NULL_HANDLE,
+    NULL_PARAMETERS,
+    NULL_WORKSPACE_SIZE,
+    SIZE_QUERY_NULL_HANDLE,
+    null_pointer,
+    tensors_with,
+)
+from mluops_cli.implementations.base import Array, Call, CannotShow, Outcome, OutOfBounds
 from mluops_cli.implementations.canary_buffer import memory_of
 from mluops_cli.implementations.capi.library import Library, as_int
 from mluops_cli.implementations.capi.runtime import DeviceBuffer, Pointer, Runtime
@@ -39,10 +46,12 @@ class Session:
         for name, array in self.call.outputs.items():
             self.arguments[name] = self._output(name, array)
         needed = self._workspace()
-        if NULL_WORKSPACE_SIZE in self.call.faults:
-            return Outcome()  # the library accepted the null pointer
+        if any(fault.of_size_query for fault in self.call.faults):
+            return Outcome()  # the library accepted what is null
         with self.runtime.timed() as taken:
             self._invoke(self.function.name, self.function.arguments)
+        if NULL_PARAMETERS in self.call.faults:
+            return Outcome()  # the library accepted what is null: it has no results to ask for
         scalars = {}
         for name, scalar in self.function.scalars.items():
             self.arguments["result"] = ctypes.byref(result := ctypes.c_int())
@@ -53,11 +62,18 @@ class Session:
         self._fetch()
         return Outcome(latency_us=taken[0], workspace_bytes=needed, scalars=scalars)
 
-    def _invoke(self, function: str, arguments: str) -> None:
-        self.library.call(function, *(self.arguments[word] for word in arguments.split()))
+    def _invoke(self, function: str, arguments: str, nulls: frozenset[str] = frozenset()) -> None:
+        """Call a function of the library; null for the arguments whose words are in nulls."""
+        values = (None if word in nulls else self.arguments[word] for word in arguments.split())
+        self.library.call(function, *values)
 
     def _describe(self) -> None:
-        if SPARSE_CONVOLUTION_DESCRIPTOR in self.function.arguments.split():
+        holds_parameters = SPARSE_CONVOLUTION_DESCRIPTOR in self.function.arguments.split()
+        if NULL_PARAMETERS in self.call.faults:
+            if not holds_parameters:
+                raise CannotShow(f"capi: {self.function.name} takes its parameters without a descriptor")
+            self.arguments[SPARSE_CONVOLUTION_DESCRIPTOR] = None
+        elif holds_parameters:
             made = self.library.convolution_descriptor(self.call.params)
             self.arguments[SPARSE_CONVOLUTION_DESCRIPTOR] = self.stack.enter_context(made)
         for name, given in self.call.descriptors.items():
@@ -95,12 +111,14 @@ class Session:
         compare the size is to answer wrongly, not to damage what lies behind.
         """
         if self.function.size is None:
+            if any(fault.of_size_query for fault in self.call.faults):
+                raise CannotShow(f"capi: {self.function.name} has no workspace whose size could be asked for")
             return None
         name, words = self.function.size
         size, needed = ctypes.c_size_t(), None
         self.arguments["size"] = None if NULL_WORKSPACE_SIZE in self.call.faults else ctypes.byref(size)
         if size_is_asked(self.call):
-            self._invoke(name, words)
+            self._invoke(name, words, self._nulls_of_size_query())
             needed = size.value
         granted = granted_bytes(self.call, needed)
         self.arguments["workspace_size"] = ctypes.c_size_t(needed or 0 if granted is None else granted)
@@ -113,6 +131,11 @@ class Session:
             self.runtime.fill(buffer.address, POISON, whole)
         self.arguments["workspace"] = buffer.address
         return needed
+
+    def _nulls_of_size_query(self) -> frozenset[str]:
+        """The words of arguments that are null where the size is asked for."""
+        nulls = {f"{name}_desc" for name in tensors_with("size_query_null_descriptor", self.call.faults)}
+        return frozenset(nulls | ({"handle"} if SIZE_QUERY_NULL_HANDLE in self.call.faults else set()))
 
     def _check_memory(self) -> None:
         """Raise OutOfBounds where the operator wrote to something else than its outputs and workspace."""

@@ -11,7 +11,7 @@ import shutil
 from contextlib import ExitStack
 from typing import ClassVar, Final
 
-from generators.contracts.faults import NULL_HANDLE, NULL_WORKSPACE_SIZE
+from generators.contracts.faults import CALL_FAULTS
 from mluops_cli.implementations.base import (
     AdapterError,
     Call,
@@ -62,7 +62,7 @@ class Exec(Implementation):
         AdapterError where its files can't be written.
         """
         for fault in call.faults:
-            if fault.of_workspace or fault in (NULL_HANDLE, NULL_WORKSPACE_SIZE):
+            if fault.kind in CALL_FAULTS or fault.of_size_query:
                 raise CannotShow(f"exec: a program can't be shown the fault {fault}")
         with ExitStack() as stack:
             with adapter_errors("exec: can't write the program's files"):

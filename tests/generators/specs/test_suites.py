@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from generators.casegen.case_data import case_bytes, draw_inputs
 from generators.contracts.case import Case
 from generators.contracts.negative_cases import broken
 from generators.operator_registry import operator_named, operators
-from generators.specs.expansion import expand_operator
+from generators.specs.expansion import expand, expand_operator
+from generators.specs.loader import load_spec
 
 BOTH = [(0,), (1,)]
 # operator -> (shapes of all tensors, dtype of the first) of each network case
@@ -197,3 +199,17 @@ def test_the_sites_of_the_large_cases_are_drawn_the_same_every_time() -> None:
     env = operator.contract.bind({"indices": indices.shape}, down.params)
     operator.check_values({"indices": indices}, env)
     assert operator.reference({"indices": indices}, env)["out_indices"].shape == (58838, 4)
+
+
+def test_c8_a_spec_names_nulls_of_other_functions_than_the_operator_s(tmp_path: Path) -> None:
+    """The sparse descriptor, and the call that asks for the workspace size."""
+    keys = {
+        "null_parameters": "true",
+        "size_query_null_handle": "true",
+        "size_query_null_descriptors": "[feature]",
+    }
+    sizes = "sizes: {C: 1, H: 3, W: 3, M: 2}"
+    lines = [f"    - {{name: {key}, {sizes}, {key}: {value}, expect: BAD_PARAM}}\n" for key, value in keys.items()]
+    (tmp_path / "a.yaml").write_text(f"op: masked_im2col_forward\nsuites:\n  s:\n{''.join(lines)}")
+    found = [str(fault) for case in expand(load_spec(tmp_path / "a.yaml")) for fault in case.faults]
+    assert found == ["null_parameters", "size_query_null_handle", "size_query_null_descriptor:feature"]

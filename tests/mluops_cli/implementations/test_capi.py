@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from generators.contracts.faults import Fault
 from generators.operator_registry import operators
 from mluops_cli.implementations.base import Call, CannotShow, OutOfBounds
 from mluops_cli.implementations.capi import CApi
@@ -155,6 +156,47 @@ def test_device_time_and_workspace(standin: str) -> None:
 )
 def test_what_is_wrong_is_answered(call: Call, standin: str) -> None:
     assert CApi(standin).call(call).status == "BAD_PARAM"
+
+
+@pytest.mark.parametrize(
+    ("call", "fault"),
+    [
+        (masked_im2col, "size_query_null_handle"),
+        *[(masked_im2col, f"size_query_null_descriptor:{name}")
+          for name in ("feature", "mask_h_idx", "mask_w_idx", "data_col")],
+        (get_indice_pairs, "size_query_null_handle"),
+        *[(get_indice_pairs, f"size_query_null_descriptor:{name}")
+          for name in ("indices", "indice_pairs", "out_indices", "indice_num")],
+        (get_indice_pairs, "null_parameters"),
+    ],
+)  # fmt: skip
+def test_c8_null_arguments_of_other_functions_than_the_operator_s(
+    call: Callable[..., Call], fault: str, standin: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """They had no words: neither a null sparse descriptor, nor nulls where the workspace size is asked for."""
+    faulty = replace(call(), faults=(Fault.parse(fault),))
+    assert CApi(standin).call(faulty).status == "BAD_PARAM"
+    asked = fault.startswith("size_query")
+    assert ("WorkspaceSize returned 3" in capfd.readouterr().err) == asked
+
+
+def test_c8_a_library_that_accepts_nulls_is_seen(standin: str, tmp_path: Path) -> None:
+    change = (
+        "|| !mask_h || !mask_w || !data_col || !size ||",
+        "|| !mask_h || (!mask_w && !handle) || !data_col || !size ||",
+    )
+    careless = CApi(variant(tmp_path, standin, change))
+    faults = {name: Fault.parse(f"size_query_null_descriptor:{name}") for name in ("mask_w_idx", "mask_h_idx")}
+    answers = {name: careless.call(replace(masked_im2col(), faults=(fault,))).status for name, fault in faults.items()}
+    assert answers == {"mask_w_idx": "SUCCESS", "mask_h_idx": "BAD_PARAM"}
+
+
+@pytest.mark.parametrize("fault", ["null_parameters", "size_query_null_handle", "size_query_null_descriptor:x"])
+def test_c8_who_can_not_be_asked_skips_with_the_reason(standin: str, fault: str) -> None:
+    call = replace(psamask(), faults=(Fault.parse(fault),))
+    for implementation in (CApi(standin), implementation_named("tiled")):
+        with pytest.raises(CannotShow, match=r"mluOpPsamaskForward (takes its|has no)|can't be shown that the "):
+            implementation.call(call)
 
 
 def test_null_pointers_and_too_large_tensors(standin: str) -> None:
