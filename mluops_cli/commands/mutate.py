@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +24,7 @@ from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, PASS
 if TYPE_CHECKING:
     from mluops_cli.core.discovery import PlannedCase
     from mluops_cli.search.mutation.records import MutantRecord, OperatorMutants
+    from mluops_cli.search.mutation.session import OperatorSession
 
 _LARGE: Final = "network"  # the suite that is left out of what is generated
 _HEARTBEAT: Final = 10.0  # seconds between lines where there is no terminal
@@ -31,6 +34,7 @@ _CASES: Final = "cases"  # the folder of the generated cases in OUT
 @click.command(epilog="Example: mluops mutate psamask_forward --impl python:my_kernels.py:psamask")
 @click.argument("ops", metavar="[OP]...", nargs=-1)
 @click.option("--impl", default=DEFAULTS.impl, show_default=True, metavar="NAME[:OPTIONS]", help="The implementation.")
+@click.option("--catalogue", is_flag=True, help="The bundled faulty kernels instead of mutants of an implementation.")
 @click.option(
     "--cases",
     "paths",
@@ -59,17 +63,16 @@ def command(ops: tuple[str, ...], paths: tuple[Path, ...], out: Path, **given: A
     that gives the same bits in every case is taken for equivalent; one whose answers differ only where any is allowed
     (NOT_SUPPORTED, no design demands an answer) is allowed.
 
+    --catalogue needs no source: it shows which of the bundled faulty kernels the cases kill.
+
     Exit code: 0 no survivor, 1 survivors, 2 the command or a case file is wrong, 3 our own failure, 5 nothing selected,
     130 interrupted.
     """
     from mluops_cli.execution.interrupt import interruptible
     from mluops_cli.search.mutation import summary
     from mluops_cli.search.mutation.records import mutant_file
-    from mluops_cli.search.mutation.session import OperatorSession
-    from mluops_cli.search.mutation.sources import source_modules
 
-    settings = _settings(given)
-    modules = source_modules(given["impl"])
+    session_of = _sessions(given)
     make_folder(out)
     cases = _selected(ops, paths, out, given)
     if not cases:
@@ -78,12 +81,8 @@ def command(ops: tuple[str, ...], paths: tuple[Path, ...], out: Path, **given: A
     found: list[OperatorMutants] = []
     with mutant_file(out, resume=given["resume"]) as file, interruptible() as interrupt:
         for op, chosen in cases.items():
-            watcher = _Progress()
-            session = OperatorSession(
-                op, chosen, settings, modules, given["jobs"], given["matrix"], file, given["keep"], watcher, interrupt
-            )
-            result = session.run()
-            watcher.close()
+            with closing(_Progress()) as watcher:
+                result = session_of(op)(cases=chosen, file=file, watcher=watcher, interrupt=interrupt).run()
             if result is not None:
                 found.append(result)
                 _print_operator(result, given["matrix"])
@@ -98,13 +97,31 @@ def command(ops: tuple[str, ...], paths: tuple[Path, ...], out: Path, **given: A
     return FAILED if any(map(summary.survivors, found)) else PASSED
 
 
-def _settings(given: dict[str, Any]) -> Any:
-    from dataclasses import fields
+def _sessions(given: dict[str, Any]) -> Callable[[str], Callable[..., OperatorSession]]:
+    """What makes the session of an operator, of the chosen implementation or of the catalogue."""
+    from dataclasses import fields, replace
 
     from mluops_cli.core.case_options import CaseOptions, WorkerSettings
+    from mluops_cli.search.mutation.catalogue_mutants import catalogue_of
+    from mluops_cli.search.mutation.session import OperatorSession
+    from mluops_cli.search.mutation.sources import source_modules
+    from schemas.errors import InputError
 
+    if given["catalogue"] and given["impl"] != DEFAULTS.impl:
+        raise InputError("--catalogue brings its own kernels: it goes without --impl")
     named = {each.name: given.get(each.name, each.default) for each in fields(CaseOptions)}
-    return WorkerSettings(run_options.case_options(named | {"plugins": given["plugins"]}))
+    options = run_options.case_options(named | {"plugins": given["plugins"]})
+    common = {name: given[name] for name in ("jobs", "matrix", "keep")}
+    if not given["catalogue"]:
+        modules = source_modules(options.impl)
+        return lambda op: partial(OperatorSession, op, settings=WorkerSettings(options), modules=modules, **common)
+
+    def catalogued(op: str) -> Callable[..., OperatorSession]:
+        found = catalogue_of(op)
+        settings = WorkerSettings(replace(options, impl=found.impl))
+        return partial(OperatorSession, op, settings=settings, modules=found.modules, make=found.make, **common)
+
+    return catalogued
 
 
 def _selected(
@@ -114,12 +131,13 @@ def _selected(
     from generators.operator_registry import operator_named
     from mluops_cli.core.discovery import plan_cases
     from mluops_cli.implementations.registry import operators_of
+    from mluops_cli.search.mutation.catalogue_mutants import catalogued
     from schemas.errors import InputError
 
     for op in ops:
         operator_named(op)
     if not paths:
-        wanted = ops or operators_of(given["impl"])
+        wanted = ops or (catalogued() if given["catalogue"] else operators_of(given["impl"]))
         if not wanted:
             raise InputError(f"--impl {given['impl']} doesn't tell its operators: name them, or give --cases")
         _generate(wanted, given, out / _CASES)

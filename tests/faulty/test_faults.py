@@ -15,21 +15,16 @@ import pytest
 from filelock import FileLock
 
 from generators.operator_registry import operators
-from tests.faulty import precision
-from tests.faulty.catalogue import (
-    COMPUTED,
+from mluops_cli.search.faulty_kernels import precision
+from mluops_cli.search.faulty_kernels.catalogue import (
     MODULES,
-    PAGE,
-    SUITES,
     beyond_design,
-    caught,
     faults,
-    page,
+    kernel_file,
     plugin,
     precision_faults,
-    run_all,
-    seen_by,
 )
+from tests.faulty.catalogue import COMPUTED, PAGE, SUITES, caught, page, run_all, seen_by
 
 Cases = Callable[[str], list[Path]]  # operator -> the files of its small suites
 
@@ -120,7 +115,7 @@ def test_every_boundary_case_catches_a_fault(cases: Cases, op: str) -> None:
 )
 def test_end_to_end(cases: Cases, tmp_path: Path, op: str, name: str) -> None:
     """Through the command line: the right one ends with 0, a faulty one with 1 and a line that reproduces it."""
-    folder, file = cases(op)[0].parent.parent, Path(__file__).parent / f"{MODULES[op]}.py"
+    folder, file = cases(op)[0].parent.parent, kernel_file(op, name)
     suites = ("--suite", "boundary,nan_inf", "-j", 1)
     right = mluops("run", folder, "--impl", f"python:{file}:right", "--out", tmp_path / "right", *suites)
     assert right.returncode == 0, right.stdout + right.stderr

@@ -23,7 +23,8 @@ from generators.specs.expansion import expand_operator
 from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.implementations.python import Python
-from tests.faulty.catalogue import MODULES, caught
+from mluops_cli.search.faulty_kernels.catalogue import MODULES
+from tests.faulty.catalogue import caught
 from tests.planted.planted_fault import Entry, PlantedFault
 
 SUITES: Final = ("boundary", "general", "nan_inf", "exact", "demo")  # faults are in what is computed

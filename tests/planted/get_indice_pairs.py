@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.faulty.get_indice_pairs import right
+from mluops_cli.search.faulty_kernels.get_indice_pairs import right
 from tests.planted.planted_fault import KernelCall, planted
 
 _planted = partial(planted, "get_indice_pairs", right)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.faulty.masked_im2col import right
+from mluops_cli.search.faulty_kernels.masked_im2col import right
 from tests.planted.planted_fault import KernelCall, planted
 
 _planted = partial(planted, "masked_im2col_forward", right)

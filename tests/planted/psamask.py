@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.faulty.psamask import right
+from mluops_cli.search.faulty_kernels.psamask import right
 from tests.planted.planted_fault import Array, KernelCall, planted
 
 _forward = partial(planted, "psamask_forward", right)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.faulty.roi_crop import FAULTS, right
+from mluops_cli.search.faulty_kernels.roi_crop import FAULTS, right
 from tests.planted.planted_fault import Array, KernelCall, planted
 
 _forward = partial(planted, "roi_crop_forward", right)

@@ -10,7 +10,7 @@ import pytest
 from generators.contracts.case import Case
 from generators.specs.expansion import expand_operator
 from mluops_cli.implementations.python import Python
-from tests.faulty import catalogue as faulty
+from mluops_cli.search.faulty_kernels import catalogue as faulty
 from tests.planted.catalogue import (
     PAGE,
     implementation,
@@ -50,7 +50,7 @@ def test_the_fault_shows_in_its_trigger(fault: PlantedFault, tmp_path: Path) -> 
     assert file.stat().st_size <= LIMIT
     result = run_one(file, implementation(fault))
     assert result["status"] == "fail", result
-    right = Python(f"{Path(faulty.__file__).parent / faulty.MODULES[fault.op]}.py:right")
+    right = Python(f"{faulty.kernel_file(fault.op, faulty.RIGHT)}:{faulty.RIGHT}")
     assert run_one(file, right)["status"] in PASSING
 
 

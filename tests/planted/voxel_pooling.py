@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.faulty.voxel_pooling import right
+from mluops_cli.search.faulty_kernels.voxel_pooling import right
 from tests.planted.planted_fault import Array, KernelCall, planted
 
 _planted = partial(planted, "voxel_pooling_forward", right)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-# What a mutation changes; the names are those of records and tables.
+# What a mutation changes: the kinds in records. Those of the catalogue are of the kind faulty_kernel.
 KINDS: Final = (
     "comparison", "arithmetic", "off_by_one", "swapped_arguments", "transposed_axes", "removed_statement",
     "removed_check", "condition", "zero_fill", "narrowed_dtype",

@@ -108,6 +108,7 @@ class _Fork:
     current: int | None = None  # the case that it runs
     late: float = float("inf")  # the time at which it is ended
     done: bool = False
+    last: bool = False  # no more cases are to be run
     loaded: bool = False
 
     @property
@@ -177,9 +178,8 @@ class _Server:
         elif "case" in message:
             fork.result.results.append(CaseResult(**message["case"]))
             fork.current = None
-            fork.done = message["retire"] or (fork.trial.first and fork.result.results[-1].killing)
-        elif "end" in message:
-            fork.done = True
+            fork.last = bool(message["last"])
+            fork.done = fork.last or bool(message["retire"])
 
     def _ended(self, fork: _Fork, *, late: bool) -> None:
         """A fork that ended, or was ended, without saying so."""
@@ -195,14 +195,13 @@ class _Server:
         """Run the cases that are left in another fork; send the result where there are none."""
         result, trial = fork.result, fork.trial
         done = {each.case for each in result.results}
-        left = [(case, limit) for case, limit in zip(trial.cases, trial.limits, strict=True) if case not in done]
+        left = [place for place, case in enumerate(trial.cases) if case not in done]
         killed = any(each.killing for each in result.results)
         timeouts = sum(each.status == "timeout" for each in result.results)
-        if result.problem or not left or (trial.first and killed) or timeouts >= _TIMEOUTS or not done:
+        if fork.last or result.problem or not left or (trial.first and killed) or timeouts >= _TIMEOUTS or not done:
             self.pipe.send(result)
             return
-        cases, limits = zip(*left, strict=True)
-        self._start(Trial(trial.number, trial.mutation, cases, limits, trial.first, trial.traced), result)
+        self._start(trial.of(left), result)
 
 
 def _messages(pipe: Connection) -> Iterator[dict[str, Any]]:

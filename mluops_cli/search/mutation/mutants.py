@@ -15,15 +15,19 @@ from schemas.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A mutant: its id (file:line:column:kind:number), the changed source, and the cases that run the changed lines."""
+    """A mutant: its id (file:line:column:kind:number), the changed source, and the cases that run the changed lines.
+
+    mutation None: the implementation impl is the mutant.
+    """
 
     id: str
     file: str
     line: int
     kind: str
     diff: tuple[str, ...]
-    mutation: Mutation
+    mutation: Mutation | None
     cases: frozenset[int]
+    impl: str = ""
 
 
 @dataclass(slots=True)

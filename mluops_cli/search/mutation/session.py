@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -49,8 +49,8 @@ class OperatorSession:
     """Runs the mutants of one operator.
 
     modules: the names of the implementation's modules. matrix: every mutant runs on every case, not only up to the
-    first that fails. keep: the folder for the sources of the survivors. Interrupted, it ends early; what it found is in
-    the file.
+    first that fails. keep: the folder for the sources of the survivors. make: how the mutants are made, of the source
+    and its traced results. Interrupted, it ends early; what it found is in the file.
     """
 
     op: str
@@ -63,6 +63,7 @@ class OperatorSession:
     keep: Path | None
     watcher: Watcher
     interrupt: Interrupt
+    make: Callable[[Sequence[SourceModule], Sequence[CaseResult]], Found] = find_mutants
     _seconds: dict[int, float] = field(default_factory=dict)  # of the right source
     _answers: dict[int, str] = field(default_factory=dict)  # likewise, where they are the same in every call
     _valid: dict[int, str] = field(default_factory=dict)  # of the cases that the operator must accept, the status
@@ -88,21 +89,21 @@ class OperatorSession:
             self.file.add(session.cases)
             self.watcher.begins(self.op, len(found.mutants), len(session.mutants))
             left = [each for each in found.mutants if each.id not in session.mutants]
-            texts = {each.id: each.mutation.text for each in found.mutants}
+            mutants = {each.id: each for each in found.mutants}
             for record in session.mutants.values():
-                self._keep(record, texts[record.mutant])
+                self._keep(record, mutants[record.mutant])
             for record in self._judge(runner, left):
                 self.file.add(record)
                 session.mutants[record.mutant] = record
-                self._keep(record, texts[record.mutant])
+                self._keep(record, mutants[record.mutant])
                 self.watcher.judged(record)
             return session
 
-    def _keep(self, record: MutantRecord, text: str) -> None:
-        if self.keep is not None and record.survives:
+    def _keep(self, record: MutantRecord, mutant: Mutant) -> None:
+        if self.keep is not None and record.survives and mutant.mutation is not None:
             file, *rest = record.mutant.split(":")
             name = "_".join((Path(file).stem, *rest))
-            write_text(self.keep / self.op / f"{name}.py", text)
+            write_text(self.keep / self.op / f"{name}.py", mutant.mutation.text)
 
     def _right(self, runner: TrialRunner) -> tuple[Found, list[SourceModule], dict[str, str]] | None:
         """Run the source as it is, traced and once more: its mutants, its modules, and the cases that are left out."""
@@ -135,7 +136,7 @@ class OperatorSession:
         sources = [
             SourceModule(name, file, Path(file).read_text(encoding="utf-8")) for name, file in plain.sources.items()
         ]
-        return find_mutants(sources, [each for each in traced.results if each.case in passing]), sources, left_out
+        return self.make(sources, [each for each in traced.results if each.case in passing]), sources, left_out
 
     def _cases_record(
         self, sources: Sequence[SourceModule], left_out: dict[str, str], unreached: list[str]
@@ -163,7 +164,7 @@ class OperatorSession:
                 number, mutant = waiting.popleft()
                 order = sorted(mutant.cases, key=self._cost)
                 limits = tuple(map(self._limit, order))
-                yield Trial(number, mutant.mutation, tuple(order), limits, first=not self.matrix)
+                yield Trial(number, mutant.mutation, tuple(order), limits, not self.matrix, impl=mutant.impl)
 
         for result in runner.run(trials(), self.jobs):
             for each in result.results:
@@ -203,6 +204,8 @@ class OperatorSession:
             record.status, record.reason = "killed", f"{killing[0].status}: {killing[0].reason}"
         elif self._proves_nothing(result.results):
             record.status, record.reason = "killed", "no valid case is judged, some are skipped"
+        elif mutant.mutation is None:
+            record.status = "survived"  # it is known to be wrong
         elif differing:
             telling = [each for each in differing if not (each.beyond_design or each.status == "skip")]
             record.status = "survived" if telling else "allowed"

@@ -52,6 +52,8 @@ def survivor_lines(found: OperatorMutants) -> Iterator[str]:
 
 def _behaviour(record: MutantRecord) -> str:
     differing = len(record.differing)
+    if not differing:
+        return f"{counted(record.run, 'case')} run it, none shows it"
     how = f"{counted(record.run, 'case')} run it, {differing} pass{'es' if differing == 1 else ''} with other bits"
     return f"{how}, such as {record.differing[0]}" + (f" ({record.reason})" if record.reason != "pass" else "")
 

@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
@@ -38,8 +38,10 @@ _REASON: Final = 300  # characters of a reason that are kept
 class Trial:
     """A mutant and the cases that it runs on, as indices; mutation None: the source as it is.
 
+    impl is another implementation than that of the settings, empty for that.
     limits are seconds of the processor per case: it is no matter how busy the machine is. first: the first failing case
-    ends it. traced: the lines that each case runs are sent too.
+    ends it. answers: those of the right source; the first that differs ends it. traced: the lines that each case runs
+    are sent too.
     """
 
     number: int
@@ -48,6 +50,14 @@ class Trial:
     limits: tuple[float, ...]
     first: bool = True
     traced: bool = False
+    impl: str = ""
+    answers: tuple[str, ...] = ()
+
+    def of(self, places: Sequence[int]) -> Trial:
+        """The trial of some of its cases, by their places."""
+        answers = tuple(self.answers[place] for place in places) if self.answers else ()
+        limits = tuple(self.limits[place] for place in places)
+        return replace(self, cases=tuple(self.cases[place] for place in places), limits=limits, answers=answers)
 
 
 @dataclass(slots=True)
@@ -82,7 +92,10 @@ def run_trial(
     settings: WorkerSettings,
     names: Sequence[str],
 ) -> None:
-    """Run a trial in this process, which nothing else uses; messages are {"loaded"}, {"case"} and {"end"}."""
+    """Run a trial in this process, which nothing else uses.
+
+    Messages: {"loaded"} or {"problem", "exit_code"}, then {"begin"} and {"case", "retire", "last"} per case.
+    """
     _isolate()
     _limit_time(_LOAD_LIMIT)
     trace = _Trace(names) if trial.traced else None
@@ -90,7 +103,7 @@ def run_trial(
         with MODE.of_implementation(), trace or nullcontext():
             if trial.mutation is not None:
                 load_mutation(trial.mutation, names)
-            implementation = implementation_named(settings.options.impl)
+            implementation = implementation_named(trial.impl or settings.options.impl)
     except BaseException as error:
         _send(pipe, {"problem": str(error) or type(error).__name__, "exit_code": getattr(error, "exit_code", 2)})
         return
@@ -99,37 +112,40 @@ def run_trial(
     if trace is not None:
         implementation = _Traced(implementation, trace)
         trace.begin()
-    for index, limit in zip(trial.cases, trial.limits, strict=True):
+    for place, index in enumerate(trial.cases):
         _send(pipe, {"begin": index})
-        _limit_time(limit)
-        start = time.process_time()
-        result = _run(prepared(index), implementation, settings)
-        seconds = time.process_time() - start
+        _limit_time(trial.limits[place])
+        try:
+            found, retire = _run(index, prepared(index), implementation, settings)
+        except Exception as error:  # such as no memory left for the judge: in a run it fails too
+            found, retire = CaseResult(index, "error", describe(error)[:_REASON]), True
         _limit_time(0)
-        found = CaseResult(
-            index,
-            result["status"],
-            str(result.get("reason", ""))[:_REASON],
-            _answer(result, prepared(index)),
-            seconds,
-            valid=prepared(index).bound.valid,
-            beyond_design=prepared(index).bound.beyond_design,
-        )
         if trace is not None:
             found.lines, found.classes = trace.taken()
-        retire = bool(result.get("retire"))
-        message = {name: getattr(found, name) for name in CaseResult.__slots__}
-        _send(pipe, {"case": message, "retire": retire})
-        if retire or (trial.first and found.killing):
+        differs = bool(trial.answers) and trial.answers[place] != found.answer
+        last = (trial.first and found.killing) or differs or place + 1 == len(trial.cases)
+        _send(pipe, {"case": asdict(found), "retire": retire, "last": last})
+        if retire or last:
             return
-    _send(pipe, {"end": True})
 
 
-def _run(prepared: Prepared, implementation: Implementation, settings: WorkerSettings) -> dict[str, Any]:
-    try:
-        return run_prepared(prepared, implementation, settings)
-    except Exception as error:  # such as no memory left for the judge: in a run it fails too
-        return {"status": "error", "reason": describe(error), "retire": True}
+def _run(
+    index: int, prepared: Prepared, implementation: Implementation, settings: WorkerSettings
+) -> tuple[CaseResult, bool]:
+    """What comes of one case, and whether the next one needs a fresh process."""
+    start = time.process_time()
+    result = run_prepared(prepared, implementation, settings)
+    seconds = time.process_time() - start
+    found = CaseResult(
+        index,
+        result["status"],
+        str(result.get("reason", ""))[:_REASON],
+        _answer(result, prepared),
+        seconds,
+        valid=prepared.bound.valid,
+        beyond_design=prepared.bound.beyond_design,
+    )
+    return found, bool(result.get("retire"))
 
 
 def _isolate() -> None:

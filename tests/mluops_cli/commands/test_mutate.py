@@ -215,3 +215,24 @@ def test_tiled_with_generated_cases(tmp_path: Path, cli: Cli) -> None:
     files = {each.file.rpartition("implementations/")[2] for each in found.mutants.values()}
     assert files == {"preconditions/base.py", "preconditions/psamask.py", "tiled/base.py"} & files
     assert "preconditions/psamask.py" in files
+
+
+def test_the_catalogue_needs_no_source(tmp_path: Path, cli: Cli) -> None:
+    write_psamask(tmp_path / "cases", "odd", h_mask=3)
+    arguments = ["mutate", "--catalogue", "--cases", tmp_path / "cases", "--out", tmp_path / "out", "-j", 2]
+    ran = cli(*arguments)
+    assert ran.code == 1
+    found = {name.partition(":")[2]: each for name, each in read_mutants(tmp_path / "out")[OP].mutants.items()}
+    assert found["no_zero_fill"].killed_by == [f"{OP}/general/odd"]
+    assert found["nan_dropped"].status == "survived"  # the case has no NaN
+    # With a height of 3 the rounding of an even mask is never asked for.
+    assert found["half_of_even_mask_rounded_up"].status == "survived"
+    write_psamask(tmp_path / "cases", "even", h_mask=4)
+    cli(*arguments)
+    found = {name.partition(":")[2]: each for name, each in read_mutants(tmp_path / "out")[OP].mutants.items()}
+    assert found["half_of_even_mask_rounded_up"].killed_by == [f"{OP}/general/even"]
+
+
+def test_the_catalogue_goes_without_an_implementation(kernel: Path, cli: Cli) -> None:
+    ran = cli(*arguments(kernel, "--catalogue"))
+    assert (ran.code, "goes without --impl" in ran.err) == (2, True)

@@ -92,7 +92,7 @@ def test_e1_an_operator_of_a_package_that_sets_everything(comma: dict[str, str],
 def test_e1_a_kernel_with_a_decimal_comma(where: str, comma: dict[str, str], tmp_path: Path) -> None:
     setting = "def set_all():\n" + "".join(f"    {line}\n" for line in SETS.splitlines())
     source = setting + ("set_all()\n" if where == "at its import" else "")
-    source += "from tests.faulty.psamask import right\ndef kernel(*arguments, **keywords):\n"
+    source += "from mluops_cli.search.faulty_kernels.psamask import right\ndef kernel(*arguments, **keywords):\n"
     source += ("    set_all()\n" if where == "in its call" else "") + "    return right(*arguments, **keywords)\n"
     (tmp_path / "kernel.py").write_text(source)
     for name in ("first", "second"):

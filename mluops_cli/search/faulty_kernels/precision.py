@@ -1,11 +1,10 @@
 """Faults of precision, and single adds: the right kernels of this folder, spoiled by less than the thresholds notice.
 
-Plug-ins for `--impl python:tests/faulty/precision.py:NAME`, for every operator that the fault applies to.
+Each is an implementation `python:FILE.py:NAME`, for every operator that the fault applies to.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,22 +12,14 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from tests.faulty import roi_crop
+from mluops_cli.search.faulty_kernels import roi_crop
+from mluops_cli.search.faulty_kernels.catalogue import MODULES, plugin
 
 Array = np.ndarray[Any, Any]
 Arrays = Mapping[str, Array]
 Kernel = Callable[[Arrays, Arrays], Any]  # the right kernel, from inputs to outputs
 
 SUCCESS: Final = "SUCCESS"
-MODULES: Final = {
-    "masked_im2col_forward": "masked_im2col",
-    "psamask_forward": "psamask",
-    "psamask_backward": "psamask",
-    "roi_crop_forward": "roi_crop",
-    "roi_crop_backward": "roi_crop",
-    "voxel_pooling_forward": "voxel_pooling",
-    "get_indice_pairs": "get_indice_pairs",
-}
 ALL: Final = tuple(MODULES)
 SUMS: Final = ("roi_crop_forward", "roi_crop_backward", "voxel_pooling_forward")
 ROIS: Final = SUMS[:2]
@@ -37,7 +28,7 @@ FLOATS: Final = ALL[:-1]
 
 def right_kernel(op: str) -> Any:
     """The right kernel of an operator."""
-    return importlib.import_module(f"tests.faulty.{MODULES[op]}").right
+    return plugin(op).right
 
 
 @dataclass(frozen=True)

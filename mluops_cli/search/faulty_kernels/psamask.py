@@ -1,6 +1,6 @@
 """psamask, right and wrong: a gather over the whole H x W x H x W relation, with one injected fault per name.
 
-Plug-ins for `--impl python:tests/faulty/psamask.py:NAME`; written from the formula, independent of the reference.
+Each is an implementation `python:FILE.py:NAME`; written from the formula, independent of the reference.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """get_indice_pairs, right and wrong: sorted unique coordinate rows, with one injected fault per name.
 
-Plug-ins for `--impl python:tests/faulty/get_indice_pairs.py:NAME`; written from the definition, independent of the
+Each is an implementation `python:FILE.py:NAME`; written from the definition, independent of the
 reference: coordinates are never flattened to cell numbers.
 """
 

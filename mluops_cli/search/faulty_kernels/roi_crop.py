@@ -1,6 +1,6 @@
 """roi_crop, right and wrong: four gathers (or scatters) in float32, with one injected fault per name.
 
-Plug-ins for `--impl python:tests/faulty/roi_crop.py:NAME`; written from the formula, independent of the reference.
+Each is an implementation `python:FILE.py:NAME`; written from the formula, independent of the reference.
 """
 
 from __future__ import annotations

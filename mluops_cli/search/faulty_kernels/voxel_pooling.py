@@ -1,6 +1,6 @@
 """voxel_pooling, right and wrong: one scatter in float32, with one injected fault per name.
 
-Plug-ins for `--impl python:tests/faulty/voxel_pooling.py:NAME`; written from the formula, independent of the reference.
+Each is an implementation `python:FILE.py:NAME`; written from the formula, independent of the reference.
 """
 
 from __future__ import annotations

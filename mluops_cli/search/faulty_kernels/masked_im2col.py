@@ -1,6 +1,6 @@
 """masked_im2col, right and wrong: a padded feature and one gather, with one injected fault per name.
 
-Plug-ins for `--impl python:tests/faulty/masked_im2col.py:NAME`; written from the formula, independent of the reference.
+Each is an implementation `python:FILE.py:NAME`; written from the formula, independent of the reference.
 """
 
 from __future__ import annotations
