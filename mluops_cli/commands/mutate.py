@@ -51,6 +51,14 @@ _CASES: Final = "cases"  # the folder of the generated cases in OUT
 @click.option("-j", "--jobs", default=cores, show_default="cores", type=click.IntRange(1), help="Mutants at once.")
 @click.option("--matrix", is_flag=True, help="Run every case on every mutant: which case kills what.")
 @click.option(
+    "--drawn",
+    default=100,
+    show_default=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="Calls drawn from the contract that a mutant which no case shows is compared on.",
+)
+@click.option(
     "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Write the sources of the survivors there."
 )
 @click.option("--resume", is_flag=True, help="Keep results in OUT that would be the same, judge the other mutants.")
@@ -60,8 +68,8 @@ def command(ops: tuple[str, ...], paths: tuple[Path, ...], out: Path, **given: A
     """Make mutants of an implementation's own source, small faults, and see which of them the cases kill.
 
     A mutant that no case fails for is a survivor: a fault that the cases would miss. Not counted in the score: one
-    that gives the same bits in every case is taken for equivalent; one whose answers differ only where any is allowed
-    (NOT_SUPPORTED, no design demands an answer) is allowed.
+    that gives the same bits in every case and in N calls drawn from the contract is taken for equivalent; one whose
+    answers differ only where any is allowed (NOT_SUPPORTED, no design demands an answer) is allowed.
 
     --catalogue needs no source: it shows which of the bundled faulty kernels the cases kill.
 
@@ -111,7 +119,7 @@ def _sessions(given: dict[str, Any]) -> Callable[[str], Callable[..., OperatorSe
         raise InputError("--catalogue brings its own kernels: it goes without --impl")
     named = {each.name: given.get(each.name, each.default) for each in fields(CaseOptions)}
     options = run_options.case_options(named | {"plugins": given["plugins"]})
-    common = {name: given[name] for name in ("jobs", "matrix", "keep")}
+    common = {name: given[name] for name in ("jobs", "matrix", "drawn", "keep")}
     if not given["catalogue"]:
         modules = source_modules(options.impl)
         return lambda op: partial(OperatorSession, op, settings=WorkerSettings(options), modules=modules, **common)

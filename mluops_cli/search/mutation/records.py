@@ -30,6 +30,8 @@ class MutantRecord:
     the rules allow any (it refuses with NOT_SUPPORTED, or no design demands an answer); equivalent, none differs.
     diff: the changed lines. killed_by: the cases that fail for it, one unless all were run. reason: why the first of
     them fails. differing: cases that pass with other bits, or are skipped. run: how many cases were run.
+    drawn: on how many drawn calls it was compared with the right source. shown_by: the one that tells them apart, as an
+    entry of a spec.
     """
 
     op: str
@@ -45,6 +47,8 @@ class MutantRecord:
     differing: list[str] = field(default_factory=list)
     run: int = 0
     seconds: float = 0.0
+    drawn: int = 0
+    shown_by: dict[str, Any] | None = None
 
     @property
     def survives(self) -> bool:

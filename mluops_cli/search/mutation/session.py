@@ -20,6 +20,7 @@ from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.fingerprint import hash_case
 from mluops_cli.execution.case.calls import GOES_ON
 from mluops_cli.execution.interrupt import Interrupt
+from mluops_cli.search.mutation.equivalence import compared
 from mluops_cli.search.mutation.fork_server import TrialResult
 from mluops_cli.search.mutation.mutants import Found, Mutant, find_mutants
 from mluops_cli.search.mutation.records import CasesRecord, MutantFile, MutantRecord, OperatorMutants
@@ -49,7 +50,8 @@ class OperatorSession:
     """Runs the mutants of one operator.
 
     modules: the names of the implementation's modules. matrix: every mutant runs on every case, not only up to the
-    first that fails. keep: the folder for the sources of the survivors. make: how the mutants are made, of the source
+    first that fails. drawn: calls drawn from the contract that a mutant which no case tells from the right source is
+    compared on. keep: the folder for the sources of the survivors. make: how the mutants are made, of the source
     and its traced results. Interrupted, it ends early; what it found is in the file.
     """
 
@@ -59,6 +61,7 @@ class OperatorSession:
     modules: Sequence[str]
     jobs: int
     matrix: bool
+    drawn: int
     file: MutantFile
     keep: Path | None
     watcher: Watcher
@@ -97,7 +100,32 @@ class OperatorSession:
                 session.mutants[record.mutant] = record
                 self._keep(record, mutants[record.mutant])
                 self.watcher.judged(record)
-            return session
+        for record in self._compare(found.mutants, session):
+            self.file.add(record)
+            self._keep(record, mutants[record.mutant])
+        return session
+
+    def _compare(self, mutants: Sequence[Mutant], session: OperatorMutants) -> Iterator[MutantRecord]:
+        """Look for a drawn call that tells a mutant from the right source, where no case does; the changed records."""
+        records = session.mutants
+        waiting = [
+            each
+            for each in mutants
+            if each.id in records and not records[each.id].drawn and each.mutation is not None
+            if records[each.id].status in ("equivalent", "not_reached")
+        ]
+        if not (waiting and self.drawn) or self.interrupt.is_set():
+            return
+        settings, names = self.settings, self.modules
+        for found in compared(self.op, self.drawn, waiting, settings, names, self.jobs, self.interrupt):
+            record = records[found.mutant.id]
+            record.drawn = found.calls
+            if found.result is not None:
+                refused = found.result.status == "skip" or found.result.beyond_design
+                record.status = "allowed" if refused else "survived"
+                record.reason = f"{found.result.status}: {found.result.reason}".removesuffix(": ")
+                record.shown_by = found.entry
+            yield record
 
     def _keep(self, record: MutantRecord, mutant: Mutant) -> None:
         if self.keep is not None and record.survives and mutant.mutation is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -46,12 +47,16 @@ def survivor_lines(found: OperatorMutants) -> Iterator[str]:
         if record.status == "survived":
             yield f"{record.mutant}: {_behaviour(record)}"
             yield from (f"    {line}" for line in record.diff)
+            if record.shown_by is not None:
+                yield f"    {json.dumps(record.shown_by)}"
     for (file, line), number in unreached.items():
         yield f"{file}:{line}: no case runs this line; {counted(number, 'mutant')}"
 
 
 def _behaviour(record: MutantRecord) -> str:
     differing = len(record.differing)
+    if record.shown_by is not None:
+        return f"no case shows it, a call does that was drawn from the contract ({record.reason})"
     if not differing:
         return f"{counted(record.run, 'case')} run it, none shows it"
     how = f"{counted(record.run, 'case')} run it, {differing} pass{'es' if differing == 1 else ''} with other bits"

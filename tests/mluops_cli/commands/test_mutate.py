@@ -56,7 +56,8 @@ def kernel(tmp_path: Path) -> Path:
 def arguments(kernel: Path, *more: object) -> list[object]:
     folder = kernel.parent
     impl = f"python:{kernel}:psamask"
-    return ["mutate", "--impl", impl, "--cases", folder / "cases", "--out", folder / "out", "-j", 2, *more]
+    chosen = ["--impl", impl, "--cases", folder / "cases", "--out", folder / "out"]
+    return ["mutate", *chosen, "-j", 2, "--drawn", 0, *more]
 
 
 def by_status(out: Path) -> dict[str, list[records.MutantRecord]]:
@@ -98,6 +99,24 @@ def test_a_case_of_the_other_mode_kills_what_survived(kernel: Path, cli: Cli) ->
     assert not [
         each for each in by_status(kernel.parent / "out").get("survived", []) if "cells[:, i, j" in str(each.diff)
     ]
+
+
+def test_drawn_calls_tell_what_the_cases_do_not(kernel: Path, cli: Cli) -> None:
+    ran = cli(*arguments(kernel, "--drawn", 40))
+    assert ran.code == 1
+    found = by_status(kernel.parent / "out")
+    assert "not_reached" not in found
+    # The cases are of one mode; a call of the other one shows what they miss, as an entry of a spec.
+    lines = KERNEL.splitlines()
+    shown = [each for each in found["survived"] if "cells[:, i, j, h, w]" in lines[each.line - 1]]
+    assert shown
+    for each in shown:
+        assert each.shown_by is not None
+        assert each.shown_by["params"]["psa_type"] in (1, "distribute")
+    assert json.dumps(shown[0].shown_by) in ran.out
+    # A legal call has one of the two modes: without the check of the mode nothing changes.
+    assert "psa_type" in str(found["equivalent"][0].diff)
+    assert all(each.drawn > 20 for each in found["equivalent"])
 
 
 def test_matrix(kernel: Path, cli: Cli) -> None:
@@ -208,7 +227,7 @@ def test_a_file_that_is_not_ours_is_left_alone(kernel: Path, cli: Cli) -> None:
 
 
 def test_tiled_with_generated_cases(tmp_path: Path, cli: Cli) -> None:
-    ran = cli("mutate", "psamask_backward", "--suite", "zero_element", "--out", tmp_path / "out", "-j", 2)
+    ran = cli("mutate", "psamask_backward", "--suite", "zero_element", "--out", tmp_path / "out", "--drawn", 0)
     found = read_mutants(tmp_path / "out")["psamask_backward"]
     assert ran.code == 1
     assert len(found.cases.cases) == len(list(tmp_path.rglob("*.pb"))) > 3

@@ -13,10 +13,10 @@ from generators.specs.case_builder import CaseBuilder
 from generators.specs.conversions import Problem
 from generators.specs.mistakes import mistakes
 from generators.specs.models import Entry
+from mluops_cli.search.faulty_kernels.catalogue import MODULES
 from mluops_cli.search.fuzz.drawing import SUITE, Drawn, Pairs, draw_call, pairs_of
 from mluops_cli.search.fuzz.factors import Domain, domain_of
 from tests.downstream.acme_ops import operators as acme
-from tests.faulty.catalogue import MODULES
 
 OPS = (*MODULES, "tile_rows")  # tile_rows: of another author
 MOST = 4 << 20

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from mluops_cli.search.mutation.edits import Edit, SourceText
-from mluops_cli.search.mutation.tables import (
+from mluops_cli.search.mutation.mutators.edits import Edit, SourceText
+from mluops_cli.search.mutation.mutators.tables import (
     ARITHMETIC,
     AXES_FUNCTIONS,
     COMPARISONS,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mluops_cli.search.mutation.edits import KINDS
-from mluops_cli.search.mutation.finding import parse
+from mluops_cli.search.mutation.mutators.edits import KINDS
+from mluops_cli.search.mutation.mutators.finding import parse
 from tests.conftest import PROJECT
 
 

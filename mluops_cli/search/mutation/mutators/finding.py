@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from mluops_cli.search.mutation.edits import Edit, SourceText
-from mluops_cli.search.mutation.expressions import Scope, called_name, expression_edits
-from mluops_cli.search.mutation.statements import statement_edits
-from mluops_cli.search.mutation.tables import MESSAGES
+from mluops_cli.search.mutation.mutators.edits import Edit, SourceText
+from mluops_cli.search.mutation.mutators.expressions import Scope, called_name, expression_edits
+from mluops_cli.search.mutation.mutators.statements import statement_edits
+from mluops_cli.search.mutation.mutators.tables import MESSAGES
 
 _TYPES: Final = frozenset({
     "tuple", "list", "dict", "set", "frozenset", "type", "Callable", "Iterator", "Iterable", "Sequence", "Mapping",

@@ -1,0 +1,75 @@
+"""Whether a mutant that no case tells from the right source is equivalent: legal calls drawn from the contract say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mluops_cli.core.case_options import WorkerSettings
+from mluops_cli.execution.case.calls import GOES_ON
+from mluops_cli.execution.interrupt import Interrupt
+from mluops_cli.search.case_runner import case_folder
+from mluops_cli.search.fuzz.supply import Search, supplied
+from mluops_cli.search.mutation.mutants import Mutant
+from mluops_cli.search.mutation.runner import TrialRunner
+from mluops_cli.search.mutation.trial import CaseResult, Trial
+
+_SEED: Final = 1
+_MOST: Final = 256 << 10  # bytes of the tensors of a drawn call
+_LIMIT: Final = 2.0  # seconds of the processor for a call
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A mutant against the right source: on how many calls; the first that differs as an entry of a spec, if any."""
+
+    mutant: Mutant
+    calls: int
+    entry: dict[str, Any] | None = None
+    result: CaseResult | None = None
+
+
+def compared(
+    op: str,
+    count: int,
+    mutants: Sequence[Mutant],
+    settings: WorkerSettings,
+    names: Sequence[str],
+    jobs: int,
+    interrupt: Interrupt,
+) -> Iterator[Comparison]:
+    """Compare each mutant with the right source, bit by bit, on so many drawn calls of an operator, in any order.
+
+    Calls that the right source fails, or answers otherwise each time, are left out. Ends early after an interrupt.
+    """
+    with case_folder(_MOST) as folder:
+        drawn = [supplied(Search((op,), _SEED, _MOST), number, folder) for number in range(count)]
+        calls = [(each.drawn.entry, each.planned) for each in drawn if each is not None and each.planned is not None]
+        with TrialRunner([planned for _, planned in calls], settings, names, interrupt) as runner:
+            answers = _answers(runner, len(calls))
+            cases, right = tuple(answers), tuple(answers.values())
+            trials = (
+                Trial(number, mutant.mutation, cases, (_LIMIT,) * len(cases), answers=right)
+                for number, mutant in enumerate(mutants)
+            )
+            for found in runner.run(trials, jobs) if cases else ():
+                mutant, last = mutants[found.number], found.results[-1]
+                same = not last.killing and last.answer == answers[last.case]
+                yield (
+                    Comparison(mutant, len(cases))
+                    if same
+                    else Comparison(mutant, len(found.results), dict(calls[last.case][0]), last)
+                )
+
+
+def _answers(runner: TrialRunner, count: int) -> dict[int, str]:
+    """Call -> answer of the right source, the quickest first."""
+    usable = tuple(index for index in range(count) if index not in runner.problems)
+    limits = (5 * _LIMIT,) * len(usable)
+    first, second = (runner.one(Trial(0, None, usable, limits, first=False)) for _ in range(2))
+    if first is None or second is None:
+        return {}
+    before = {each.case: each.answer for each in first.results}
+    steady = [each for each in second.results if each.status in GOES_ON and before.get(each.case) == each.answer]
+    return {each.case: each.answer for each in sorted(steady, key=lambda each: each.seconds)}

@@ -1,0 +1,1 @@
+"""The mutations: what is changed in a source text, and where."""
