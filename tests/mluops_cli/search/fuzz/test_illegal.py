@@ -18,11 +18,11 @@ from mluops_cli.implementations.base import Implementation
 from mluops_cli.implementations.python import Python
 from mluops_cli.implementations.registry import implementation_named
 from mluops_cli.search.case_making import make_case
+from mluops_cli.search.faulty_kernels.catalogue import MODULES
 from mluops_cli.search.fuzz.drawing import SUITE
 from mluops_cli.search.fuzz.factors import domain_of
 from mluops_cli.search.fuzz.illegal import draw_illegal
 from mluops_cli.search.fuzz.supply import Search
-from tests.faulty.catalogue import MODULES
 
 FAULTY = Path(__file__).parents[3] / "faulty"
 COUNT = 48
