@@ -134,8 +134,8 @@ def _of_other_items(
 ) -> Iterator[Hypothesis]:
     """One input read at other items of the batch than those of the other inputs: at item 0, at a neighbour."""
     for relation in contract.relations:
-        if relation.kind != "batch" or relation.size not in env or env[relation.size] < 2:
-            continue
+        if relation.kind != "batch" or relation.within or relation.size not in env or env[relation.size] < 2:
+            continue  # with within, the items of a batch are groups of those of the relation
         count = env[relation.size]
         numbers = np.arange(count)
         read = [("item 0", np.zeros_like(numbers)), ("the item before", np.roll(numbers, 1))]

@@ -82,7 +82,8 @@ class Explainer:
         contract = self.bound.operator.contract
         env = contract.bind(self.bound.shapes, self.bound.params)
         for relation in contract.relations:
-            if relation.kind == "batch" and output in relation.axes and output not in relation.columns:
+            counted = output in relation.columns or relation.within
+            if relation.kind == "batch" and output in relation.axes and not counted:
                 return relation.axes[output], env[relation.size]
         return None
 

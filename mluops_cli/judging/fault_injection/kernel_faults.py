@@ -73,7 +73,7 @@ def kernel_faults(operator: Operator, inputs: Arrays, env: Env) -> Iterator[Kern
             changed[len(rows) // 2] *= np.float32(times)
             yield KernelFault(name, text, _calling(right, each.terms, changed.reshape(terms.shape)), enough)
     for relation in contract.relations:
-        count = env.get(relation.size, 1) if relation.kind == "batch" else 1
+        count = env.get(relation.size, 1) if relation.kind == "batch" and not relation.within else 1
         if 1 < count <= 64:
             rolled = partial(_rolled, right, relation.axes, count)
             yield KernelFault("mixed batch", "mixed items", rolled, 32 + count * count)
