@@ -16,8 +16,8 @@ from mluops_cli.core.statuses import NOTHING_SELECTED, PASSED
     "--by",
     "measure",
     required=True,
-    type=click.Choice(["mutants"]),
-    help="The power to keep: the mutants that the cases kill.",
+    type=click.Choice(["mutants", "pairs"]),
+    help="The power to keep: mutants that cases kill, or pairs of classes that they have.",
 )
 @click.option(
     "--mutants",
@@ -51,20 +51,22 @@ def command(
 ) -> int:
     """Choose the cases at PATH... that keep most power in little time; `mluops run --select FILE` takes the list.
 
-    What the list gives up stands in it as remarks, and on stderr. Times are those of one worker with the
-    implementation that was mutated.
+    What the list gives up stands in it as remarks, and on stderr. Times are those of one worker: of the implementation
+    that was mutated, or estimated from the sizes. A class is one of sizes, parameters, dtypes, values or statuses.
     """
     from mluops_cli.core.case_lists import case_list
     from mluops_cli.core.discovery import plan_cases
     from mluops_cli.core.output_files import write_text
     from mluops_cli.search.subset.by_mutants import killing_power
+    from mluops_cli.search.subset.by_pairs import covering_power
     from mluops_cli.search.subset.choice import choose
 
-    cases = [case.id for case in plan_cases(paths, suites=suites, keywords=keywords, enum_numbering=enum_numbering)]
+    cases = plan_cases(paths, suites=suites, keywords=keywords, enum_numbering=enum_numbering)
     if not cases:
         click.echo("no case is selected", err=True)
         return NOTHING_SELECTED
-    choice = choose(killing_power(folder, cases), budget)
+    ids = [case.id for case in cases]
+    choice = choose(killing_power(folder, ids) if measure == "mutants" else covering_power(cases), budget)
     remarks = list(choice.words())
     write_text(out, case_list(choice.chosen, remarks))
     for remark in remarks:

@@ -88,3 +88,21 @@ def test_results_that_do_not_do(tmp_path: Path, cli: Cli, matrix: bool) -> None:
 
 def test_nothing_selected(cases: Path, cli: Cli) -> None:
     assert cli("subset", cases, "--by", "mutants", "-k", "nothing").code == 5
+
+
+def test_by_pairs(tmp_path: Path, cli: Cli) -> None:
+    # Two cases of one class each way, and one whose height is of another class: one of the equal two is enough.
+    for name, h_mask in (("three", 3), ("again", 3), ("twenty", 20)):
+        write_psamask(tmp_path / "cases", name, h_mask=h_mask)
+    ran = cli("subset", tmp_path / "cases", "--by", "pairs")
+    assert ran.code == 0, ran.err
+    lines = ran.out.splitlines()
+    names = [line for line in lines if not line.startswith("#")]
+    assert len(names) == 2
+    assert f"{SUITE}/twenty" in names
+    counted = next(line for line in lines if "pairs of classes" in line)
+    kept, whole = (int(word) for word in counted.replace("the", "").split() if word.isdigit())
+    assert kept == whole
+    ran = cli("subset", tmp_path / "cases", "--by", "pairs", "--budget", "0.006")
+    assert len([line for line in ran.out.splitlines() if not line.startswith("#")]) == 1
+    assert "h_mask = " in ran.err.split("gives up")[1]
