@@ -38,7 +38,7 @@ def dynamic_criteria(
     """The criteria with thresholds of RATE times the reference's own error, where they are tolerances.
 
     Unchanged: criteria at threshold 0, metrics that can't be computed, outputs of other dtypes, and all criteria of an
-    operator without a computation at lower precision. Source: EVALUATION.md, dynamic threshold.
+    operator without a computation at lower precision. Source: the acceptance rules of MLU-OPS, dynamic threshold.
     """
     low_precision: dict[str, Arrays | None] = {}
     found = dict(criteria)

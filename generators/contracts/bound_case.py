@@ -159,7 +159,7 @@ class Bound:
     def _defined(self, name: str, array: Array) -> Array:
         """The defined rows of a stored output, by the count in the file; all rows where the file has no count.
 
-        A count of 0 says so only in a file with our metadata: others write it where they don't know (CASE_FORMAT.md).
+        A count of 0 says so only in a file with our metadata: others write it where they don't know.
         """
         for parameter in () if self.operator is None else self.operator.contract.parameters:
             assert self.operator is not None

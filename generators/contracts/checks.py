@@ -242,7 +242,7 @@ def _of_tensor(tensor: TensorSpec, position: Mapping[str, str]) -> Iterator[_Che
         return f"{name} has dtype {scope[own].dtype}, expected {' or '.join(allowed)}"
 
     yield _Check(f"{name}.dtype", f"{own}.dtype in {f'({followed}.dtype,)' if followed else tensor.dtypes}", dtype_text)
-    # Tensors of layout ARRAY carry no layout rule (OPERATORS.md, rules common to all seven).
+    # Tensors of layout ARRAY carry no layout rule in any of the design documents.
     if tensor.layout != "ARRAY":
         text: Text = lambda scope: f"{name} has layout {scope[own].layout}, expected {tensor.layout}"  # noqa: E731
         yield _Check(f"{name}.layout", f"{own}.layout == {tensor.layout!r}", text)

@@ -44,7 +44,7 @@ def parameters_of(file: CaseFile, contract: Contract | None) -> dict[str, Any]:
 def count_of(file: CaseFile, contract: Contract, parameter: Parameter) -> int | None:
     """The number of an output's defined rows that the file states; None where it states none.
 
-    A count of 0 counts only in a file with our metadata: others write it for an unknown count (CASE_FORMAT.md).
+    A count of 0 counts only in a file with our metadata: others write it for an unknown count.
     """
     message = parameter_message(file.node, contract)
     if message is None:

@@ -127,7 +127,7 @@ class Operator(ABC):
         return None
 
     def theory_ops(self, env: Env, inputs: Arrays, outputs: Arrays) -> float:
-        """Theoretical operations of one call (OPERATORS.md, theoretical work)."""
+        """Theoretical operations of one call (design documents, section on performance)."""
         return float(parse_expression(self.contract.theory_ops)(env))
 
     def theory_io_bytes(self, env: Env, inputs: Arrays, outputs: Arrays) -> float:

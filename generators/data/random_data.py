@@ -1,4 +1,4 @@
-"""The random_data of foreign case files: which values a tensor asks for, and these values drawn (CASE_FORMAT.md)."""
+"""The random_data of foreign case files: which values a tensor asks for, and these values drawn."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class VoxelPoolingForward(Operator):
         return points
 
     def theory_io_bytes(self, env: Env, inputs: Arrays, outputs: Arrays) -> float:
-        """geom_xyz once, and per inside point 3 ints and 3*C floats (OPERATORS.md, theoretical work)."""
+        """geom_xyz once, and per inside point 3 ints and 3*C floats."""
         inside = int(np.count_nonzero(outputs["pos_memo"][..., 0] >= 0))
         return float(inputs["geom_xyz"].nbytes + 4 * inside * (3 + 3 * int(env["num_channels"])))
 

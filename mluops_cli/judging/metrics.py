@@ -50,7 +50,7 @@ def compare(
     threads: int = 1,
     caches: dict[str, DenominatorCache] | None = None,
 ) -> Comparison:
-    """Compare one output with its baseline by the criteria (EVALUATION.md).
+    """Compare one output with its baseline by the criteria (docs/judging.md).
 
     Args:
         baseline: the array of right values.

@@ -2,7 +2,7 @@
 
 A rulebook has three outputs: out_indices [rows, 4], the coordinates of the active sites; indice_pairs [K, 2, L], per
 kernel offset the pairs (input row, output row); indice_num [K], how many pairs of each offset are defined. The pairs
-behind these are undefined (OPERATORS.md 5).
+behind these are undefined by the design document of get_indice_pairs.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from schemas.casefiles.requested_criteria import criteria_of
 from schemas.criteria import Criterion
 from schemas.errors import InputError, SourceLocation
 
-_LOOSEST: Final = 3e-3  # of the public fixed thresholds by category (EVALUATION.md)
+_LOOSEST: Final = 3e-3  # of the public fixed thresholds by category (docs/judging.md)
 _FRACTIONS: Final = ("diff4", "diff_kl")  # metrics of another kind than a relative error
 _COMPUTED: Final = 1 << 26  # bytes of inputs that are drawn or read, and computed with
 

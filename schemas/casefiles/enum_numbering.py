@@ -1,8 +1,7 @@
 """Two enum numberings are in use: older generators number dtypes, layouts and criteria differently.
 
 A binary file in their numbering parses too, but means something else. This module detects such a file and reads it.
-Text files hold names, and files with metadata of mluops are current: both are certain. Source: CASE_FORMAT.md, enum
-drift.
+Text files hold names, and files with metadata of mluops are current: both are certain.
 """
 
 from __future__ import annotations

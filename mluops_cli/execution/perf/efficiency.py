@@ -12,7 +12,7 @@ from generators.contracts.operator import Array
 from mluops_cli.core.hardware.peaks import Peaks
 from mluops_cli.core.units import format_fraction
 
-# OPERATORS.md, theoretical work: the fraction of its peak that the bottleneck must reach, by suite.
+# Design documents, section on performance: the fraction of its peak that the bottleneck must reach, by suite.
 STANDARD: Final[Mapping[str, float]] = {"network": 0.6, "general": 0.3}
 IO_ALONE: Final = frozenset({"pure_io", "index"})  # categories judged by their io efficiency alone
 POSSIBLE: Final = 1.05  # of a peak: more is an error of measurement, of the latency or of the peak

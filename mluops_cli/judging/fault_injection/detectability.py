@@ -1,4 +1,4 @@
-"""Which injected faults the criteria have to detect, by the formulas of EVALUATION.md, without code of the judge.
+"""Which injected faults the criteria have to detect, by the formulas of docs/judging.md, without code of the judge.
 
 Only the changed elements are read, and only until a criterion must fail: sums and maxima never shrink.
 """

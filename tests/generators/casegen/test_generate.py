@@ -34,7 +34,7 @@ from schemas.protos import messages as proto
 
 BIT_EXACT = (Criterion("diff3", 0.0, "category pure_io"),)
 LIMIT = 1 << 20
-HAND = Case(  # OPERATORS.md, psamask: hand-checked
+HAND = Case(  # worked out by hand
     op="psamask_forward",
     suite="demo",
     name="hand",

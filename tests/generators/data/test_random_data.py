@@ -1,4 +1,4 @@
-"""random_data of foreign case files (CASE_FORMAT.md)."""
+"""random_data of foreign case files."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_files_lie_by_operator_suite_and_name_and_the_manifest_lists_them(
     entries = json.loads(text)["cases"]
     assert [entry["files"] for entry in entries.values()] == [[name] for name in names]
     node = proto.Node.FromString((out / names[-1]).read_bytes())
-    assert list(node.output[0].value_f) == [2, 3, 4, 5]  # OPERATORS.md, hand-checked
+    assert list(node.output[0].value_f) == [2, 3, 4, 5]  # worked out by hand
 
 
 def test_workers_order_and_hash_seed_do_not_change_a_byte(cli: Cli, specs: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Hand-checked calls of operators (OPERATORS.md), as the runner makes them."""
+"""Hand-checked calls of operators, as the runner makes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading foreign code: the process stays as it was (FOUND.md E1), and a broken one is named (B9)."""
+"""Loading foreign code: the process stays as it was (E1), and a broken one is named (B9)."""
 
 from __future__ import annotations
 

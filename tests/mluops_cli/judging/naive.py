@@ -1,4 +1,4 @@
-"""The criteria of EVALUATION.md written naively, and short ways to get the judge's values."""
+"""The criteria of docs/judging.md written naively, and short ways to get the judge's values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def values(
 
 
 def naive(baseline: Sequence[float], output: Sequence[float], floor: float) -> dict[str, float]:
-    """EVALUATION.md's table in exact fractions, element by element; for finite values."""
+    """The table of criteria in exact fractions, element by element; for finite values."""
     b = [Fraction(x) for x in baseline]
     m = [Fraction(x) for x in output]
     d = [abs(y - x) for x, y in zip(b, m, strict=True)]

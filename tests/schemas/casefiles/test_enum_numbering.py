@@ -13,7 +13,7 @@ from schemas.casefiles.reading import read_case
 from schemas.casefiles.requested_criteria import criteria_of
 from schemas.errors import InputError
 
-# Numbers of the older generator, as CASE_FORMAT.md lists them; those that it doesn't list are the current ones.
+# Numbers of the older generator; those that aren't listed are the current ones.
 DTYPES = {
     "half": 1, "float": 2, "double": 3, "int8": 4, "int16": 5, "int32": 6, "int64": 7, "uint8": 8, "uint16": 9,
     "uint32": 10, "uint64": 11, "bool": 12, "complex_half": 13, "complex_float": 14,

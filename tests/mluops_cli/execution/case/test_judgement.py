@@ -1,4 +1,4 @@
-"""The judge in a run: options, the ladder, sentinels, and the regressions of EVALUATION.md and PITFALLS, end to end."""
+"""The judge in a run: options, the ladder, sentinels, and regressions, end to end."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ WRONG: dict[str, tuple[list[Any], str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_the_public_runners_mistakes(name: str, tmp_path: Path) -> None:
-    """EVALUATION.md's list; PITFALLS B54, B55, B58, B59, B60, C03."""
+    """Faults of judges elsewhere (B54, B55, B58, B59, B60, C03)."""
     baselines, reason = WRONG[name]
     path = write_alien(tmp_path / "case.pb", *baselines)
     result = result_of(path, name)

@@ -52,7 +52,7 @@ def test_efficiencies_by_hand() -> None:
     assert not Efficiency(1.05, 0.2).impossible
 
 
-# The table of OPERATORS.md, theoretical work.
+# The table of the design documents, theoretical work.
 @pytest.mark.parametrize(
     ("op", "suite", "io", "compute", "holds"),
     [
@@ -150,7 +150,7 @@ def test_what_a_record_tells(tmp_path: Path, run: Any) -> None:
     assert record["repeats"] >= 9
     low, high = record["latency_interval_us"]
     assert 0 < perf["min_us"] <= low <= record["latency_us"] <= high
-    # psamask: 1*2*3*(9+6) floats moved once, an operation per element of the output (OPERATORS.md).
+    # psamask: 1*2*3*(9+6) floats moved once, an operation per element of the output.
     assert (perf["io_bytes"], perf["ops"]) == (4 * 6 * 15, 6 * 6)
     assert record["io_efficiency"] == pytest.approx(360 / (record["latency_us"] * 1e-6 * 1e12))
     assert record["compute_efficiency"] == pytest.approx(36 / (record["latency_us"] * 1e-6 * 10e12))

@@ -1,4 +1,4 @@
-"""What the self-test says must be seen is what EVALUATION.md's formulas say, in exact fractions."""
+"""What the self-test says must be seen is what the formulas of docs/judging.md say, in exact fractions."""
 
 from __future__ import annotations
 
