@@ -22,6 +22,9 @@ _CELLS = 2**63
 _SIZE = "(input_space[{0}] + 2*pad[{0}] - dilation[{0}]*(filter_space[{0}] - 1) - 1)//stride[{0}] + 1"
 _OUTPUT_SPACE = ", ".join(_SIZE.format(axis) for axis in range(3))
 
+_SITES = [[0, "batch - 1"], *([0, f"input_space[{axis}] - 1"] for axis in range(3))]
+_ENDS = {"recipe": "bounds"}
+
 
 def _output(name: str, shape: str, *, undefined_when_empty: bool = True) -> TensorSpec:
     return TensorSpec(
@@ -46,7 +49,11 @@ class GetIndicePairs(Operator):
     contract = Contract(
         op="get_indice_pairs",
         category="index",
-        inputs=(TensorSpec("indices", ("int32",), "ARRAY", "L 4", values={"recipe": "lidar"}),),
+        inputs=(
+            TensorSpec(
+                "indices", ("int32",), "ARRAY", "L 4", values={"recipe": "lidar"}, variants=({"unique": _SITES}, _ENDS)
+            ),
+        ),
         outputs=(
             _output("out_indices", "A 4", undefined_when_empty=False),
             _output("indice_pairs", "prod(filter_space) 2 L"),

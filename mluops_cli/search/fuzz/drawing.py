@@ -161,8 +161,8 @@ def _fit(domain: Domain, rng: Random, values: Values, pinned: Mapping[Number, st
 
 
 def _grow(domain: Domain, rng: Random, values: Values, pinned: Mapping[Number, str], most: int) -> None:
-    """Raise one number or two as far as the budget allows; of a large call, several."""
-    rounds = 12 if most > _MIDDLE[1] else rng.choice((0, 0, 1, 1, 1, 2))
+    """Raise one number or two as far as the budget allows; of a call that isn't tiny, several."""
+    rounds = 12 if most > _TINY[1] else rng.choice((0, 0, 1, 1, 1, 2))
     free = [number for number in domain.numbers if number.extent and number not in pinned]
     for _ in range(rounds if free else 0):
         size = domain.bytes(values)
@@ -203,7 +203,9 @@ def _mended(domain: Domain, rng: Random, values: Values, read: Sequence[Number],
         for entry in domain.numbers:
             if entry.name == number.name:
                 changed[entry] = entry.low if like.name == number.name else _entry_of(domain, values, like, entry)
-    elif kind < 0.7 and not number.words:  # as large as another number, or a multiple or a part of it
+    elif kind < 0.5:
+        changed[number] = number.low if number.low >= 0 else 0
+    elif kind < 0.8 and not number.words:  # as large as another number, or a multiple or a part of it
         other, factor = values[rng.choice(read)], rng.choice(_FACTORS)
         changed[number] = other * factor if rng.random() < 0.7 else other // factor
     else:

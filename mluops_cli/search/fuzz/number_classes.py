@@ -51,7 +51,7 @@ def _members() -> dict[str, tuple[int, ...]]:
     numbers = [
         *range(-128, 2050),
         *(-(2**k) - step for k in (8, 15, 16, 20) for step in (0, 1)),
-        -INT_MAX - 1,
+        *range(-INT_MAX - 1, -INT_MAX + 3),
         *(power + step for power in _POWERS for step in (-1, 0, 1)),
         *_spread(_HUGE[0], _HUGE[1], 60),
     ]
