@@ -121,8 +121,8 @@ class OperatorSession:
             record = records[found.mutant.id]
             record.drawn = found.calls
             if found.result is not None:
-                refused = found.result.status == "skip" or found.result.beyond_design
-                record.status = "allowed" if refused else "survived"
+                allowed = found.result.allowed and not found.result.killing
+                record.status = "allowed" if allowed else "survived"
                 record.reason = f"{found.result.status}: {found.result.reason}".removesuffix(": ")
                 record.shown_by = found.entry
             yield record
@@ -235,7 +235,7 @@ class OperatorSession:
         elif mutant.mutation is None:
             record.status = "survived"  # it is known to be wrong
         elif differing:
-            telling = [each for each in differing if not (each.beyond_design or each.status == "skip")]
+            telling = [each for each in differing if not each.allowed]
             record.status = "survived" if telling else "allowed"
             shown = (telling or differing)[0]
             record.reason = f"{shown.status}: {shown.reason}".removesuffix(": ")
