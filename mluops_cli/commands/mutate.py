@@ -159,14 +159,11 @@ def _selected(
 
 
 def _generate(ops: Sequence[str], given: dict[str, Any], folder: Path) -> None:
-    """Write the built-in suites of the operators, those of network scale left out; --resume takes what is there."""
+    """Write the built-in suites of the operators, those of network scale left out."""
     from generators.casegen.write_options import WriteOptions
 
-    missing = [op for op in ops if not (given["resume"] and (folder / op).is_dir())]
-    if missing:
-        make_cases(
-            missing, given["suites"], lambda case: f"/{_LARGE}/" not in case, WriteOptions(folder), given["plugins"]
-        )
+    options = WriteOptions(folder, jobs=given["jobs"])
+    make_cases(ops, given["suites"], lambda case: f"/{_LARGE}/" not in case, options, given["plugins"])
 
 
 class _Progress:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
+from generators.operator_registry import operators
 from mluops_cli.core.case_options import WorkerSettings
+from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.execution.case.calls import GOES_ON
 from mluops_cli.execution.interrupt import Interrupt
+from mluops_cli.search.case_making import Entry
 from mluops_cli.search.case_runner import case_folder
 from mluops_cli.search.fuzz.supply import Search, supplied
 from mluops_cli.search.mutation.mutants import Mutant
@@ -41,11 +45,11 @@ def compared(
 ) -> Iterator[Comparison]:
     """Compare each mutant with the right source, bit by bit, on so many drawn calls of an operator, in any order.
 
-    Calls that the right source fails, or answers otherwise each time, are left out. Ends early after an interrupt.
+    Calls that the right source fails, or answers otherwise each time, are left out; an operator without a contract has
+    none. Ends early after an interrupt.
     """
     with case_folder(_MOST) as folder:
-        drawn = [supplied(Search((op,), _SEED, _MOST), number, folder) for number in range(count)]
-        calls = [(each.drawn.entry, each.planned) for each in drawn if each is not None and each.planned is not None]
+        calls = list(_drawn(op, count, folder, interrupt)) if op in operators() else []
         with TrialRunner([planned for _, planned in calls], settings, names, interrupt) as runner:
             answers = _answers(runner, len(calls))
             cases, right = tuple(answers), tuple(answers.values())
@@ -61,6 +65,16 @@ def compared(
                     if same
                     else Comparison(mutant, len(found.results), dict(calls[last.case][0]), last)
                 )
+
+
+def _drawn(op: str, count: int, folder: Path, interrupt: Interrupt) -> Iterator[tuple[Entry, PlannedCase]]:
+    """The first calls of an operator: each as an entry and as a case file."""
+    for number in range(count):
+        if interrupt.is_set():
+            return
+        call = supplied(Search((op,), _SEED, _MOST), number, folder)
+        if call is not None and call.planned is not None:
+            yield call.drawn.entry, call.planned
 
 
 def _answers(runner: TrialRunner, count: int) -> dict[int, str]:

@@ -11,12 +11,14 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mluops_cli.search.mutation import records
 from mluops_cli.search.mutation.records import read_mutants
+from schemas.casefiles.reading import write_case
 from tests.mluops_cli.conftest import Cli
-from tests.mluops_cli.execution.conftest import wait_until, write_psamask
+from tests.mluops_cli.execution.conftest import add_tensor, case_node, wait_until, write_psamask
 
 KERNEL = textwrap.dedent("""
     def psamask(op, inputs, outputs, params):
@@ -255,3 +257,20 @@ def test_the_catalogue_needs_no_source(tmp_path: Path, cli: Cli) -> None:
 def test_the_catalogue_goes_without_an_implementation(kernel: Path, cli: Cli) -> None:
     ran = cli(*arguments(kernel, "--catalogue"))
     assert (ran.code, "goes without --impl" in ran.err) == (2, True)
+
+
+def test_an_operator_without_a_contract(tmp_path: Path, cli: Cli) -> None:
+    node = case_node("alien_op", suite="")
+    add_tensor(node.input, "in", (4,), layout="ARRAY")
+    add_tensor(node.output, "out", (4,), layout="ARRAY")
+    node.evaluation_criterion.append(node.DESCRIPTOR.fields_by_name["evaluation_criterion"].enum_type.values[0].number)
+    node.evaluation_threshold.append(0)
+    given = np.arange(4, dtype=np.float32)
+    (tmp_path / "cases").mkdir()
+    write_case(tmp_path / "cases" / "alien.pb", node, [given], [given + 2])
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("def kernel(op, inputs, outputs, params):\n    outputs['out'][...] = inputs['in'] + 2\n")
+    ran = cli("mutate", "--impl", f"python:{kernel}:kernel", "--cases", tmp_path / "cases", "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    kinds = {each.kind: each.status for each in read_mutants(tmp_path / "out")["alien_op"].mutants.values()}
+    assert kinds == {"arithmetic": "killed", "off_by_one": "killed", "removed_statement": "killed"}
