@@ -30,7 +30,7 @@ _SHOWN: Final = 4  # cases named per fault
 _PRECISION: Final = """\
 ## Faults of precision
 
-What the thresholds of the designs let pass, and what sees it: faulty_kernels/precision.py on the cases of boundary,
+What the thresholds of the designs let pass, and what sees it: faulty_kernels/accuracy.py on the cases of boundary,
 general and nan_inf, and on those of exact, whose threshold is 0. The column error bound (docs/judging.md) counts the
 cases that are beyond it, whatever the thresholds say. Relations are tried where a case passes. A fault that treats all
 items alike breaks none. Copies and rulebooks have no tolerance: their thresholds see everything.

@@ -15,7 +15,7 @@ import pytest
 from filelock import FileLock
 
 from generators.operator_registry import operators
-from mluops_cli.search.faulty_kernels import precision
+from mluops_cli.search.faulty_kernels import accuracy
 from mluops_cli.search.faulty_kernels.catalogue import (
     MODULES,
     beyond_design,
@@ -137,7 +137,7 @@ def test_the_page_of_faults_is_fresh() -> None:
 def test_a_fault_of_precision_is_beyond_the_bound_or_caught_by_exact(cases: Cases, op: str, name: str) -> None:
     """Sums: by both of them. Copies and rulebooks, which have no tolerance: by their thresholds."""
     valid = [file for file in cases(op) if file.parent.name in COMPUTED]
-    if op not in precision.SUMS:
+    if op not in accuracy.SUMS:
         assert seen_by(run_all(valid, op, name, until=caught)).thresholds
         return
     seen = seen_by(run_all(valid, op, name))
@@ -145,7 +145,7 @@ def test_a_fault_of_precision_is_beyond_the_bound_or_caught_by_exact(cases: Case
     assert len(seen.exact) == (seen.exact_cases if "grid" not in name else 1)
 
 
-@pytest.mark.parametrize("op", precision.SUMS)
+@pytest.mark.parametrize("op", accuracy.SUMS)
 def test_what_the_thresholds_let_pass(cases: Cases, op: str) -> None:
     """The suites other than exact: without error bounds these faults pass nearly everywhere."""
     general = [file for file in cases(op) if file.parent.name == "general"]

@@ -17,7 +17,7 @@ MODULES: Final = {
     "voxel_pooling_forward": "voxel_pooling",
     "get_indice_pairs": "get_indice_pairs",
 }
-_PRECISION: Final = "precision"
+_PRECISION: Final = "accuracy"
 
 
 def plugin(op: str) -> ModuleType:
