@@ -23,8 +23,8 @@ from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, PASS
 
 if TYPE_CHECKING:
     from mluops_cli.core.discovery import PlannedCase
+    from mluops_cli.search.mutation.mutation_run import OperatorSession
     from mluops_cli.search.mutation.records import MutantRecord, OperatorMutants
-    from mluops_cli.search.mutation.session import OperatorSession
 
 _LARGE: Final = "network"  # the suite that is left out of what is generated
 _HEARTBEAT: Final = 10.0  # seconds between lines where there is no terminal
@@ -112,7 +112,7 @@ def _sessions(given: dict[str, Any]) -> Callable[[str], Callable[..., OperatorSe
 
     from mluops_cli.core.case_options import CaseOptions, WorkerSettings
     from mluops_cli.search.mutation.catalogue_mutants import catalogue_of
-    from mluops_cli.search.mutation.session import OperatorSession
+    from mluops_cli.search.mutation.mutation_run import OperatorSession
     from mluops_cli.search.mutation.sources import source_modules
     from schemas.errors import InputError
 

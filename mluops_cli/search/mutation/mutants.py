@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mluops_cli.search.mutation.mutators.finding import FunctionLines, Parsed, Region, parse
+from mluops_cli.search.mutation.mutators.source_walk import FunctionLines, Parsed, Region, parse
 from mluops_cli.search.mutation.sources import Mutation, SourceModule
 from mluops_cli.search.mutation.trial import CaseResult
 from schemas.errors import InputError

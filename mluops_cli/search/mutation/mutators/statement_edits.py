@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from mluops_cli.search.mutation.mutators.edits import Edit
-from mluops_cli.search.mutation.mutators.expressions import Scope, called_name, negation
+from mluops_cli.search.mutation.mutators.expression_edits import Scope, called_name, negation
 from mluops_cli.search.mutation.mutators.tables import ARITHMETIC, CHECKS
 
 _LEAVING: Final = (ast.Return, ast.Raise, ast.Continue, ast.Break)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mluops_cli.search.mutation.mutators.edits import Edit, SourceText
-from mluops_cli.search.mutation.mutators.expressions import Scope, called_name, expression_edits
-from mluops_cli.search.mutation.mutators.statements import statement_edits
+from mluops_cli.search.mutation.mutators.expression_edits import Scope, called_name, expression_edits
+from mluops_cli.search.mutation.mutators.statement_edits import statement_edits
 from mluops_cli.search.mutation.mutators.tables import MESSAGES
 
 _TYPES: Final = frozenset({

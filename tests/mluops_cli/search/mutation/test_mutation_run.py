@@ -11,7 +11,7 @@ from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.search.mutation.fork_server import TrialResult
 from mluops_cli.search.mutation.mutants import Mutant
-from mluops_cli.search.mutation.session import OperatorSession
+from mluops_cli.search.mutation.mutation_run import OperatorSession
 from mluops_cli.search.mutation.sources import Mutation
 from mluops_cli.search.mutation.trial import CaseResult
 

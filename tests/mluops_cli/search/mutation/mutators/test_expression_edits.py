@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mluops_cli.search.mutation.mutators.edits import KINDS
-from mluops_cli.search.mutation.mutators.finding import parse
+from mluops_cli.search.mutation.mutators.source_walk import parse
 from tests.conftest import PROJECT
 
 
