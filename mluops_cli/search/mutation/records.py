@@ -62,7 +62,7 @@ class CasesRecord:
     """What the mutants of an operator are run on.
 
     session: the hash of sources, options and case files. matrix: every mutant is run on every case. cases: id ->
-    seconds of the processor with the right source. left_out: id -> why the case can't kill. unreached: functions that
+    seconds with the right source, judge included. left_out: id -> why the case can't kill. unreached: functions that
     no case runs.
     """
 

@@ -83,8 +83,7 @@ def matrix_lines(found: OperatorMutants) -> Iterator[str]:
     chosen = greedy_cover(killed, seconds)
     before, after = sum(seconds.values()), sum(seconds[case] for case in chosen)
     yield (
-        f"{counted(len(chosen), 'case')} of {len(killed)} kill all that any kills, in {after:.2f} s of {before:.2f} s"
-        " (of the processor):"
+        f"{counted(len(chosen), 'case')} of {len(killed)} kill all that any kills, in {after:.2f} s of {before:.2f} s:"
     )
     yield from (f"  {case}: {len(killed[case])} mutants, {1000 * seconds[case]:.1f} ms" for case in chosen)
 

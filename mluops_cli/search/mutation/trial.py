@@ -64,10 +64,10 @@ class Trial:
 class CaseResult:
     """What came of a mutant and a case.
 
-    answer is the hash of all that the implementation answered: status, counts, bits of the outputs. seconds are of the
-    processor. lines: file -> the lines that ran; classes: file -> the names of the classes whose methods ran. valid:
-    the operator must accept the case. beyond_design: no design demands an answer, so any passes.
-    within_bound: outputs have error bounds, and none is beyond its own: a correct kernel may compute them.
+    answer is the hash of all that the implementation answered: status, counts, bits of the outputs. seconds are those
+    of call and judge. lines: file -> the lines that ran; classes: file -> the names of the classes whose methods ran.
+    valid: the operator must accept the case. beyond_design: no design demands an answer, so any passes. within_bound:
+    outputs have error bounds, and none is beyond its own: a correct kernel may compute them.
     """
 
     case: int
@@ -140,9 +140,9 @@ def _run(
     index: int, prepared: Prepared, implementation: Implementation, settings: WorkerSettings
 ) -> tuple[CaseResult, bool]:
     """What comes of one case, and whether the next one needs a fresh process."""
-    start = time.process_time()
+    start = time.perf_counter()
     result = run_prepared(prepared, implementation, settings)
-    seconds = time.process_time() - start
+    seconds = time.perf_counter() - start
     found = CaseResult(
         index,
         result["status"],
