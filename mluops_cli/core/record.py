@@ -129,9 +129,12 @@ class Record:
     @property
     def bound_ratio(self) -> float | None:
         """The largest error of all outputs in units of their error bounds; None where no output has a bound."""
-        held: list[Any] = [found.get("bound_ratio") for found in self.outputs.values() if isinstance(found, dict)]
-        ratios = [float(ratio) for ratio in held if ratio == "inf" or type(ratio) in (int, float)]
-        return max(ratios, default=None)
+        ratios: list[float] = []
+        for found in self.outputs.values():  # a loop that most often finds nothing takes half the time of two lists
+            ratio = found.get("bound_ratio") if isinstance(found, dict) else None
+            if ratio is not None and (ratio == "inf" or type(ratio) in (int, float)):
+                ratios.append(float(ratio))
+        return max(ratios) if ratios else None
 
     @property
     def beyond_sentences(self) -> list[str]:
@@ -148,8 +151,9 @@ class Record:
     def repeat_verdicts(self) -> dict[str, str]:
         """How each output of repeated calls differs from that of the first: output -> one of REPEAT_VERDICTS."""
         verdicts: dict[str, str] = {}
-        for name, found in self.outputs.items():  # reports ask several times per case: two loops take twice the time
-            if isinstance(found, dict) and (verdict := found.get("repeat")) in REPEAT_VERDICTS:
+        for name, found in self.outputs.items():
+            verdict = found.get("repeat") if isinstance(found, dict) else None
+            if verdict is not None and verdict in REPEAT_VERDICTS:
                 verdicts[name] = verdict
         return verdicts
 

@@ -37,11 +37,19 @@ def cautions(record: Record) -> list[Caution]:
     return found
 
 
+def cautions_of(run: FinishedRun) -> Iterator[tuple[Record, list[Caution]]]:
+    """The cases with doubts, in the order of the records."""
+    repeats = run.repeats
+    for record in run.records:
+        # Few cases are either. The outputs of the others needn't be searched.
+        suspect = record.beyond_bound or (repeats and repeats.get(record.case) == VARIES_BEYOND)
+        if suspect and (found := cautions(record)):
+            yield record, found
+
+
 def doubtful(run: FinishedRun) -> Iterator[tuple[Record, list[Caution]]]:
     """The cases with doubts that don't fail; those that do have a reason to be looked at already."""
-    for record in run.records:
-        if record.status not in FAILING and (found := cautions(record)):
-            yield record, found
+    return ((record, found) for record, found in cautions_of(run) if record.status not in FAILING)
 
 
 def beyond_text(record: Record) -> str:

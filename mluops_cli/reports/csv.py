@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -39,7 +39,7 @@ def csv_lines(run: FinishedRun) -> Iterator[str]:
     yield _lines([COLUMNS])
     for start in range(0, len(run.records), _BATCH):
         batch = slice(start, start + _BATCH)
-        columns = _columns(run.records[batch], run.worst[batch])
+        columns = _columns(run.records[batch], run.worst[batch], run.repeats)
         yield _lines(zip(*map(_cells, columns), strict=True))
 
 
@@ -49,7 +49,9 @@ def _lines(rows: Iterable[Iterable[Any]]) -> str:
     return target.getvalue()
 
 
-def _columns(records: Sequence[Record], worst: Sequence[Judged | None]) -> Iterator[list[Any]]:
+def _columns(
+    records: Sequence[Record], worst: Sequence[Judged | None], repeats: Mapping[str, str]
+) -> Iterator[list[Any]]:
     """The values of each column, in the order of COLUMNS."""
     yield from ([*map(attrgetter(name), records)] for name in _NAMED)
     yield [found.output if found else None for found in worst]
@@ -58,11 +60,14 @@ def _columns(records: Sequence[Record], worst: Sequence[Judged | None]) -> Itera
     bounds = [record.latency_interval_us or (None, None) for record in records]
     yield from ([low for low, _ in bounds], [high for _, high in bounds])
     yield from ([record.perf.get(name) if record.perf else None for record in records] for name in _PERF)
-    yield from ([*map(attrgetter(name), records)] for name in ("beyond_bound", "bound_ratio", "worst_repeat"))
+    yield from ([*map(attrgetter(name), records)] for name in ("beyond_bound", "bound_ratio"))
+    yield [repeats.get(record.case) for record in records] if repeats else [None] * len(records)
 
 
 def _cells(values: Sequence[Any]) -> list[Any]:
     """A column's values with their texts escaped; in most columns no text needs it."""
+    if str not in {*map(type, values)}:
+        return [*values]
     texts = {value for value in values if isinstance(value, str)}
     odd = {text: cell for text in texts if (cell := _cell(text)) != text}
     return [odd.get(value, value) if isinstance(value, str) else value for value in values] if odd else [*values]

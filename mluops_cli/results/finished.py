@@ -75,6 +75,13 @@ class FinishedRun:
         return tally
 
     @cached_property
+    def repeats(self) -> dict[str, str]:
+        """The worst verdict on repeated calls by case id, without the cases that were called once."""
+        if not self.tally.repeats:
+            return {}
+        return {record.case: verdict for record in self.records if (verdict := record.worst_repeat)}
+
+    @cached_property
     def by_case(self) -> dict[str, Record]:
         """The records by case id."""
         return {record.case: record for record in self.records}

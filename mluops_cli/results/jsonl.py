@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -79,18 +79,20 @@ class JsonResults:
         if not self._kept:
             self._lines.truncate(0)
             return
-        if all(map(self._is_kept, _lines(path))):
+        parse = _parser()
+
+        def is_kept(line: bytes) -> bool:
+            return line.endswith(b"\n") and parse(line)["case"] in self._kept
+
+        if all(map(is_kept, _lines(path))):
             return
         part = path.with_name(f".{path.name}.part")
         new = part.open("wb")
         fcntl.flock(new, fcntl.LOCK_EX)
-        new.writelines(line for line in _lines(path) if self._is_kept(line))
+        new.writelines(line for line in _lines(path) if is_kept(line))
         new.flush()
         os.replace(part, path)
         self._lines, self._replaced = new, self._lines
-
-    def _is_kept(self, line: bytes) -> bool:
-        return line.endswith(b"\n") and _parse(line)["case"] in self._kept
 
     def _summary(self, run: RunFinished) -> dict[str, Any]:
         devices = ", ".join(sorted(self.devices - {""}))
@@ -145,10 +147,16 @@ def read_results(out: Path) -> Iterator[Record]:
 
     A last line that was cut off (a kill, a full disk) is ignored.
     """
-    path = out / RESULTS
+    path, parse = out / RESULTS, _parser()
     for number, line in enumerate(_lines(path), 1):
         if line.endswith(b"\n"):
-            yield _record(line, path, number)
+            try:
+                record = read_record(parse(line))
+            except (ValueError, TypeError, AttributeError) as error:
+                found = f", {error}" if isinstance(error, RecordError) else ""
+                place = SourceLocation(str(path), number)
+                raise InputError(f"expected a result of mluops run{found}", place) from None
+            yield record
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -160,23 +168,17 @@ def _lines(path: Path) -> Iterator[bytes]:
         return
 
 
-def _record(line: bytes, path: Path, number: int) -> Record:
-    try:
-        return read_record(_parse(line))
-    except (ValueError, TypeError, AttributeError) as error:
-        found = f", {error}" if isinstance(error, RecordError) else ""
-        place = SourceLocation(str(path), number)
-        raise InputError(f"expected a result of mluops run{found}", place) from None
-
-
-def _parse(line: bytes) -> Any:
-    """Parse one line of JSON. pydantic's reader takes half the time and shares keys; json accepts everything else."""
+def _parser() -> Callable[[bytes], Any]:
+    """What parses a line of JSON. pydantic's reader takes half the time and shares keys; json accepts all the rest."""
     from pydantic_core import from_json  # here: a run only writes
 
-    try:
-        return from_json(line, allow_inf_nan=False)
-    except ValueError:
-        return json.loads(line)
+    def parse(line: bytes) -> Any:
+        try:
+            return from_json(line, allow_inf_nan=False)
+        except ValueError:
+            return json.loads(line)
+
+    return parse
 
 
 def refuse_foreign(out: Path) -> None:

@@ -23,7 +23,7 @@ from mluops_cli.core.escaping import clipped, one_line, visible
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING, STATUSES
 from mluops_cli.core.units import format_bytes, format_fraction, format_microseconds
-from mluops_cli.reports.cautions import TITLES, Caution, beyond_text, cautions, repeats_summary, repeats_text
+from mluops_cli.reports.cautions import TITLES, Caution, beyond_text, cautions_of, repeats_summary, repeats_text
 from mluops_cli.reports.html.charts import Point, decade_histogram, density_strip, latency_ratios, roofline
 from mluops_cli.reports.performance import describe_peaks, interval_text, perf_value, rated, remark
 from mluops_cli.results.finished import FinishedRun
@@ -41,7 +41,7 @@ Doubts = Mapping[str, Sequence[Caution]]  # case -> its doubts
 def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
     """The report of a run; latencies are compared with those of an earlier run, base."""
     script = _template_text("report.js")
-    doubts = {record.case: found for record in run.records if (found := cautions(record))}
+    doubts = {record.case: found for record, found in cautions_of(run)}
     shown = [record for record in run.records if record.case in doubts or _has_section(record)]
     shown.sort(key=lambda record: (STATUSES.index(record.status), record.case))
     told = shown[:SECTIONS]
@@ -51,6 +51,7 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
         run=run,
         statuses=[status for status in STATUSES if run.tally.counts[status]],
         doubts=_doubts(run, doubts),
+        cautions=doubts,
         titles=TITLES,
         operators=sorted({op for op, _ in run.matrix}),
         suites=sorted({suite for _, suite in run.matrix}),
@@ -80,7 +81,7 @@ def _has_section(record: Record) -> bool:
 def _doubts(run: FinishedRun, doubts: Doubts) -> dict[str, Counter[tuple[str, str]]]:
     """Kind of doubt -> (operator, suite) -> its cases."""
     found: dict[str, Counter[tuple[str, str]]] = {word: Counter() for word in TITLES}
-    for record in run.records:
+    for record in run.records if doubts else ():
         for caution in doubts.get(record.case, ()):
             found[caution.word][record.op, record.suite] += 1
     return found
@@ -105,7 +106,7 @@ def _environment() -> Environment:
         "density": density_strip,
         "histogram": decade_histogram,
     }
-    environment.globals |= {"cell_state": _cell_state, "section_facts": section_facts, "cautions": cautions}
+    environment.globals |= {"cell_state": _cell_state, "section_facts": section_facts}
     environment.globals |= {"interval": interval_text, "perf_value": perf_value, "remark": remark}
     return environment
 
@@ -152,6 +153,7 @@ def _data(run: FinishedRun, sections: Mapping[str, int], doubts: Doubts) -> dict
     suites: dict[str, int] = {}
     statuses = {status: place for place, status in enumerate(STATUSES)}
     words = {word: place for place, word in enumerate(TITLES)}
+    doubted = {case: [words[caution.word] for caution in found] for case, found in doubts.items()}
     rows = [
         [
             one_line(record.case, _NAME),
@@ -164,7 +166,7 @@ def _data(run: FinishedRun, sections: Mapping[str, int], doubts: Doubts) -> dict
             record.latency_us,
             record.seconds,
             sections.get(record.case, 0),
-            [words[caution.word] for caution in doubts.get(record.case, ())],
+            doubted.get(record.case, ()),
         ]
         for record, found in zip(run.records, run.worst, strict=True)
     ]

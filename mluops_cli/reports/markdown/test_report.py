@@ -74,7 +74,6 @@ class Kind(NamedTuple):
     legal: bool
     right: bool
     identical: bool | None
-    repeat: str | None
     has_outputs: bool
     dtypes: tuple[str, ...]
     layouts: tuple[str, ...]
@@ -86,12 +85,16 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class OperatorReport:
-    """All tables of one operator; contract is None where the operator is unknown here."""
+    """All tables of one operator.
+
+    contract: None where the operator is unknown here. repeats: FinishedRun.repeats.
+    """
 
     op: str
     records: Sequence[Record]
     contract: Contract | None
     hardware: str
+    repeats: Mapping[str, str]
 
     @cached_property
     def kinds(self) -> Counter[Kind]:
@@ -143,9 +146,9 @@ class OperatorReport:
         repeated = self._count(lambda kind: kind.legal and kind.identical is not None)
         identical = self._count(lambda kind: kind.legal and bool(kind.identical))
         rows.append(Feature("stability", "bit-identical when repeated", repeated, identical))
-        varying = self._count(lambda kind: kind.legal and kind.repeat is not None)
-        rounding = self._count(lambda kind: kind.legal and kind.repeat in (IDENTICAL, VARIES_WITHIN))
-        rows.append(Feature("stability", "varying by rounding at most when repeated", varying, rounding))
+        varying = self._varying()
+        rounding = varying[IDENTICAL] + varying[VARIES_WITHIN]
+        rows.append(Feature("stability", "varying by rounding at most when repeated", varying.total(), rounding))
         rows.append(Feature("platforms", self.hardware, len(self.records), self._count(lambda kind: kind.right)))
         rows.append(self._feature("leaks", "nothing written outside the outputs", lambda kind: kind.has_outputs))
         return rows
@@ -158,6 +161,12 @@ class OperatorReport:
         """The cases that were timed."""
         timed = [record for record in self.records if record.latency_us is not None and record.legal]
         return rated(timed) or [record for record in timed if record.suite == "network"]
+
+    def _varying(self) -> Counter[str]:
+        """Worst verdict on repeated calls -> valid cases."""
+        if not self.repeats:
+            return Counter()
+        return Counter(self.repeats[each.case] for each in self.records if each.legal and each.case in self.repeats)
 
     def _count(self, test: Callable[[Kind], bool]) -> int:
         return sum(number for kind, number in self.kinds.items() if test(kind))
@@ -176,7 +185,9 @@ def operator_reports(run: FinishedRun) -> list[OperatorReport]:
     known = operators()
     environment = run.summary.get("environment") or {}
     return [
-        OperatorReport(op, records, known[op].contract if op in known else None, _hardware(records, environment))
+        OperatorReport(
+            op, records, known[op].contract if op in known else None, _hardware(records, environment), run.repeats
+        )
         for op, records in run.by_operator.items()
     ]
 
@@ -225,8 +236,8 @@ def _kind(record: Record) -> Kind:
             is_large = is_large or math.prod(dims) >= LARGE
             remainder = remainder or dims[-1] % ALIGNMENT > 0
     return Kind(
-        record.suite, record.legal, record.status in _RIGHT, record.bit_identical, record.worst_repeat,
-        bool(record.outputs), tuple(dtypes), tuple(layouts), tuple(ranks), has_zero, is_large, remainder,
+        record.suite, record.legal, record.status in _RIGHT, record.bit_identical, bool(record.outputs),
+        tuple(dtypes), tuple(layouts), tuple(ranks), has_zero, is_large, remainder,
     )  # fmt: skip
 
 
