@@ -278,6 +278,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 }  # fmt: skip
 _KINDS: Final = tuple(_TYPES[str(each.type)] for each in fields(Record))
 _right: Final[set[tuple[type, ...]]] = set()  # the types of records that were checked
+_latest: Final[list[tuple[type, ...]]] = [()]  # of these, those of the latest record
 
 
 def read_record(line: Mapping[str, Any]) -> Record:
@@ -289,9 +290,11 @@ def read_record(line: Mapping[str, Any]) -> Record:
         record = Record(**{name: value for name, value in line.items() if name in _NAMES})
         values = tuple(getattr(record, name) for name in _NAMES)
     kinds = (*map(type, values),)
-    if kinds not in _right:  # a lookup for all values takes a third of the time of isinstance for each
-        _check_types(values)
-        _right.add(kinds)
+    if kinds != _latest[0]:  # most records have the types of the one before, and a lookup has to hash them all
+        if kinds not in _right:  # a lookup for all values takes a third of the time of isinstance for each
+            _check_types(values)
+            _right.add(kinds)
+        _latest[0] = kinds
     for name, output in record.outputs.items():
         if not isinstance(output, dict) or not _all_dicts(output.get("criteria", [])):
             raise RecordError(f"outputs.{name} is {output!r:.60}, expected an object with a list of criteria")
