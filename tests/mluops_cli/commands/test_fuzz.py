@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PROJECT
+from mluops_cli.search import faulty_kernels
 from tests.mluops_cli.conftest import Cli
 
-FAULTY = PROJECT / "tests" / "faulty"
+FAULTY = Path(faulty_kernels.__file__).parent
 
 KERNELS = """
 import os

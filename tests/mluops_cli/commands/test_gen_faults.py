@@ -121,7 +121,9 @@ def test_f7_sigterm_ends_it_as_ctrl_c_does(specs: Path, tmp_path: Path, jobs: in
     wait_for(out / ".mluops.journal")
     running.terminate()
     _, err = running.communicate(timeout=60)
-    assert (running.returncode, err.splitlines()[-1:]) == (130, ["interrupted"])
+    assert running.returncode == 130
+    # A worker process that was just starting may say so too.
+    assert "interrupted" in err.splitlines()
     listed = {
         file for entry in json.loads((out / "manifest.json").read_text())["cases"].values() for file in entry["files"]
     }

@@ -17,6 +17,7 @@ from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.implementations.base import Implementation
 from mluops_cli.implementations.python import Python
 from mluops_cli.implementations.registry import implementation_named
+from mluops_cli.search import faulty_kernels
 from mluops_cli.search.case_making import make_case
 from mluops_cli.search.faulty_kernels.catalogue import MODULES
 from mluops_cli.search.fuzz.drawing import SUITE
@@ -24,7 +25,7 @@ from mluops_cli.search.fuzz.factors import domain_of
 from mluops_cli.search.fuzz.illegal import draw_illegal
 from mluops_cli.search.fuzz.supply import Search
 
-FAULTY = Path(__file__).parents[3] / "faulty"
+FAULTY = Path(faulty_kernels.__file__).parent
 COUNT = 48
 
 
