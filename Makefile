@@ -42,7 +42,7 @@ format: install  ## mend lint and format where a tool can
 	$(BIN)/ruff format .
 
 test: check  ## lint, types and tests
-	$(BIN)/pytest -q -n 2 -m "not slow"
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow"
 
 test-torch: $(TORCH)/.installed  ## the tests of --impl torch, with a CPU build of PyTorch in .venv-torch
 	$(TORCH)/bin/pytest -q -m "torch and not slow" tests/mluops_cli/implementations
@@ -86,7 +86,7 @@ coverage: install  ## lines and branches that the tests reach, worker processes 
 	$(BIN)/pytest -q -n 2 -m "not slow" --cov --cov-report=term
 
 test-slow: install  ## the heavy checks: protobuf versions, large tensors, network scale
-	$(BIN)/pytest -q -m slow
+	$(BIN)/pytest -q -n 2 -m slow
 
 bench: install  ## speed, as ratios against a plain copy, a raw file or another library in the same run
 	$(BIN)/python -m benchmarks

@@ -81,6 +81,7 @@ def test_all_wrong_specs_are_told_at_once(tmp_path: Path) -> None:
     assert "b.yaml:5:7" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_f12_the_number_of_cases_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.yaml"
     entry = "{name: a, sizes: {N: 1, H: 2}, params: {psa_type: 0, h_mask: 1, w_mask: 1}, matrix: {sizes.W: 1..1000000}}"

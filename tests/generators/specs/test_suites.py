@@ -192,6 +192,7 @@ def test_inputs_are_neither_constant_nor_symmetric(op: str) -> None:
                 assert (array.ravel() != array.ravel()[::-1]).any(), (case.id, name)
 
 
+@pytest.mark.slow
 def test_the_sites_of_the_large_cases_are_drawn_the_same_every_time() -> None:
     operator = operator_named("get_indice_pairs")
     down = cases("get_indice_pairs", "network")[1]

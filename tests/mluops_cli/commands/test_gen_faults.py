@@ -105,6 +105,7 @@ def killed_at_random_moments(cli: Cli, specs: Path, folder: Path, moments: int) 
     assert {key: entry for key, entry in read_manifest(out).items() if key in manifests[0]} == manifests[0]
 
 
+@pytest.mark.slow
 def test_f7_killed_at_five_moments(cli: Cli, specs: Path, tmp_path: Path) -> None:
     killed_at_random_moments(cli, specs, tmp_path, 5)
 

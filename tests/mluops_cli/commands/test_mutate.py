@@ -103,6 +103,7 @@ def test_a_case_of_the_other_mode_kills_what_survived(kernel: Path, cli: Cli) ->
     ]
 
 
+@pytest.mark.slow
 def test_drawn_calls_tell_what_the_cases_do_not(kernel: Path, cli: Cli) -> None:
     ran = cli(*arguments(kernel, "--drawn", 40))
     assert ran.code == 1
@@ -121,6 +122,7 @@ def test_drawn_calls_tell_what_the_cases_do_not(kernel: Path, cli: Cli) -> None:
     assert all(each.drawn > 20 for each in found["equivalent"])
 
 
+@pytest.mark.slow
 def test_matrix(kernel: Path, cli: Cli) -> None:
     write_psamask(kernel.parent / "cases", "again", h_mask=3)
     ran = cli(*arguments(kernel, "--matrix"))
@@ -136,6 +138,7 @@ def test_matrix(kernel: Path, cli: Cli) -> None:
     assert ("general/again" in chosen) != ("general/mask3" in chosen)
 
 
+@pytest.mark.slow
 def test_resume_judges_only_what_is_left(kernel: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     out = kernel.parent / "out"
     cli(*arguments(kernel))
@@ -228,6 +231,7 @@ def test_a_file_that_is_not_ours_is_left_alone(kernel: Path, cli: Cli) -> None:
     assert os.listdir(out) == [records.MUTANTS]
 
 
+@pytest.mark.slow
 def test_tiled_with_generated_cases(tmp_path: Path, cli: Cli) -> None:
     ran = cli("mutate", "psamask_backward", "--suite", "zero_element", "--out", tmp_path / "out", "--drawn", 0)
     found = read_mutants(tmp_path / "out")["psamask_backward"]

@@ -180,6 +180,7 @@ def test_a_fleet_says_who_did_what_and_who_was_lost() -> None:
     assert "finished by worker: gpu-0 3, gpu-1 1" in lines
 
 
+@pytest.mark.slow
 def test_f14_memory_does_not_grow_with_failing_cases() -> None:
     report = ConsoleReport(Console(file=io.StringIO(), width=60, force_terminal=False))
     report(RunStarted(CaseOptions("x"), 5000, 1, Path("out")))

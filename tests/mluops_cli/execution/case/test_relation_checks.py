@@ -188,6 +188,7 @@ def test_a_call_that_is_not_supported_is_no_fault(cases: Cases) -> None:
     assert {*result["relations"].values()} == {"holds"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", sorted(operators()))
 def test_tiled_keeps_all_relations_on_the_small_suites(tmp_path: Path, op: str) -> None:
     tiled, settings = Tiled(), WorkerSettings(CaseOptions("tiled", relations=True))
