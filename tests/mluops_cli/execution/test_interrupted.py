@@ -24,9 +24,13 @@ SLOW = f"python:{PLUGIN}:slow"
 
 
 def start(folder: Path, out: Path, impl: str, *options: str) -> subprocess.Popen[str]:
-    """A run in a process of its own."""
+    """A run in a process of its own, which SIGHUP ends even where the tests were started by nohup."""
     command = [sys.executable, "-m", "mluops_cli", "run", str(folder), "--out", str(out), "--impl", impl, *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_obey_hangup)
+
+
+def _obey_hangup() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def lines(out: Path) -> list[str]:
