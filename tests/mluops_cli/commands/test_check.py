@@ -290,6 +290,7 @@ def test_f7_values_that_are_not_those_of_the_manifest(cli: Cli, tmp_path: Path) 
     assert all("the manifest is damaged" in message for message in messages)
 
 
+@pytest.mark.slow
 def test_the_hashes_of_large_tensors_take_constant_memory(cli: Cli, tmp_path: Path) -> None:
     """Values inline (integers, which are decoded) and in external data, of 120 MB each."""
     size = 120 << 20

@@ -48,7 +48,7 @@ def test_a_right_kernel_has_no_findings(cli: Cli) -> None:
     ("op", "module", "name"),
     [
         ("psamask_backward", "psamask", "half_of_even_mask_rounded_up"),
-        ("get_indice_pairs", "get_indice_pairs", "pad_of_axis_0"),
+        pytest.param("get_indice_pairs", "get_indice_pairs", "pad_of_axis_0", marks=pytest.mark.slow),
     ],
 )
 def test_a_finding_is_saved_and_is_the_same_case_again(

@@ -94,6 +94,7 @@ def test_killed_survived_and_unreached(kernel: Path, cli: Cli) -> None:
     assert f"kernel.py:{endless.line - 1}: no case runs this line" in ran.out
 
 
+@pytest.mark.slow
 def test_a_case_of_the_other_mode_kills_what_survived(kernel: Path, cli: Cli) -> None:
     cli("gen", OP, "--suite", "boundary", "-k", "centre or row or column", "--out", kernel.parent / "cases")
     ran = cli(*arguments(kernel))
@@ -213,6 +214,7 @@ def test_a_kernel_that_is_wrong_itself(kernel: Path, cli: Cli) -> None:
     assert "no case passes" in ran.err
 
 
+@pytest.mark.slow
 def test_a_case_that_the_right_source_fails_is_left_out(kernel: Path, cli: Cli) -> None:
     kernel.write_text(KERNEL.replace("(h_mask - 1) // 2", "h_mask // 2"))
     ran = cli(*arguments(kernel))
