@@ -10,6 +10,9 @@ GPU_PYTHON ?= python3
 GPU_MLUOPS := env PYTHONPATH=".:$$PYTHONPATH" $(GPU_PYTHON) -m mluops_cli
 GPU_OUT    := out/gpu
 
+# The tests start hundreds of Python processes: a module is compiled once, whatever the caller's environment says.
+export PYTHONDONTWRITEBYTECODE :=
+
 WHEEL  := .venv-wheel
 PYTHONS := 3.10 3.12 3.13
 
@@ -73,7 +76,7 @@ test-wheel:  ## the tests against the built wheel, in .venv-wheel, away from the
 	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(CURDIR)/out/wheel/*.whl)[dev]"
 	cp -r $(filter-out schemas generators cases mluops_cli out dist,$(wildcard *)) out/wheel/
 	test ! -d ../shared || ln -sfn ../../shared out/shared
-	cd out/wheel && $(CURDIR)/$(WHEEL)/bin/pytest -q -n 2 -m "not slow and not checkout"
+	cd out/wheel && $(CURDIR)/$(WHEEL)/bin/pytest -q -n 2 --dist loadfile -m "not slow and not checkout"
 
 test-pythons:  ## the tests with the other Python versions of the classifiers, as far as they are on the machine
 	@for version in $(PYTHONS); do \
@@ -83,7 +86,7 @@ test-pythons:  ## the tests with the other Python versions of the classifiers, a
 	done
 
 coverage: install  ## lines and branches that the tests reach, worker processes included
-	$(BIN)/pytest -q -n 2 -m "not slow" --cov --cov-report=term
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow" --cov --cov-report=term
 
 test-slow: install  ## the heavy checks: protobuf versions, large tensors, network scale
 	$(BIN)/pytest -q -n 2 -m slow

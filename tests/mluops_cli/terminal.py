@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
 import re
 import struct
-import subprocess
-import sys
 import termios
 import threading
+from collections.abc import Iterator
 from typing import Final
 
 import pyte
 import pytest
 
 from mluops_cli.main import main
-from tests.conftest import PROJECT
 
 _END: Final = b"\0\0\0"  # no command prints it, and a terminal shows nothing for it
 _ROWS: Final = 400  # as many lines as any command prints: nothing scrolls away
-_WITH_WORKERS: Final = (
-    "fuzz",
-    "gen",
-    "run",
-    "replay",
-)  # their progress bars have threads, their workers inherit the terminal
 _VOLATILE: Final = (
     # Durations, rates and sizes of memory differ from run to run, and their width with them.
     (re.compile(r"\d+(?:\.\d+)? (?:s|ms|µs|us|min|h)\b"), "TIME"),
@@ -55,39 +48,51 @@ def show(arguments: list[str], columns: int) -> tuple[int, str]:
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        code = (_in_a_process if arguments[0] in _WITH_WORKERS else _in_this_process)(arguments, theirs)
+        code = _run(arguments, theirs)
     finally:
         os.write(theirs, _END)
         reader.join()
         os.close(theirs)
         os.close(ours)
+    assert not screen.cursor.hidden
     return code, "\n".join(line.rstrip() for line in screen.display).rstrip() + "\n"
 
 
-def _in_this_process(arguments: list[str], theirs: int) -> int:
-    before = sys.stdout, sys.stderr
-    try:
-        with open(theirs, "w", encoding="utf-8", buffering=1, closefd=False) as terminal:
-            sys.stdout = sys.stderr = terminal
-            with pytest.raises(SystemExit) as stop:
-                main(arguments)
-    finally:
-        sys.stdout, sys.stderr = before
+def _run(arguments: list[str], terminal: int) -> int:
+    """The exit code of the command, called in this process; what it starts inherits the terminal too."""
+    with (
+        _descriptor(1, terminal),
+        _descriptor(2, terminal),
+        open(terminal, "w", encoding="utf-8", buffering=1, closefd=False) as stream,
+        contextlib.redirect_stdout(stream),
+        contextlib.redirect_stderr(stream),
+        pytest.raises(SystemExit) as stop,
+    ):
+        main(arguments)
     assert isinstance(stop.value.code, int)
     return stop.value.code
 
 
-def _in_a_process(arguments: list[str], theirs: int) -> int:
-    command = [sys.executable, "-m", "mluops_cli", *arguments]
-    env = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    return subprocess.run(command, stdout=theirs, stderr=theirs, env=env, check=False).returncode
+@contextlib.contextmanager
+def _descriptor(number: int, replacement: int) -> Iterator[None]:
+    kept = os.dup(number)
+    os.dup2(replacement, number)
+    try:
+        yield
+    finally:
+        os.dup2(kept, number)
+        os.close(kept)
 
 
-def steady(text: str, *folders: str) -> str:
-    """The text without what differs from run to run: durations, sizes of this machine, temporary folders."""
-    for folder in folders:
-        parts = re.compile(r"(\n?)".join(map(re.escape, folder)))  # a terminal breaks a path anywhere
-        text = parts.sub(lambda match: "FOLDER" + "".join(filter(None, match.groups())), text)
+def steady(text: str, **words: str) -> str:
+    """The text without what differs from run to run: durations, sizes, and what each of the words stands for."""
+    for word, replaced in words.items():
+        text = _put(word, replaced, text)
     for pattern, word in _VOLATILE:
         text = pattern.sub(word, text)
     return "\n".join(map(str.rstrip, text.split("\n")))  # columns are as wide as what differs
+
+
+def _put(word: str, replaced: str, text: str) -> str:
+    parts = r"(\n?)".join(map(re.escape, replaced))  # a terminal breaks a path anywhere
+    return re.sub(parts, lambda match: word + "".join(filter(None, match.groups())), text)
