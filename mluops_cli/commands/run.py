@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mluops_cli.core.events import Listener
     from mluops_cli.core.record import Record
     from mluops_cli.execution.supervisor import RunSettings
+    from mluops_cli.reports.console import ConsoleReport
 
 
 @click.command(epilog="Example: mluops run cases --impl python:my_kernels.py:roi_crop -k 'roi_crop and not network'")
@@ -97,11 +98,14 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     make_folder(out)
     refuse_foreign(out)
     reports = run_options.report_files(out, given)
-    with closing(JsonResults(out, strict=given["strict"], shard=given["part"] or "")) as results:
+    with (
+        closing(JsonResults(out, strict=given["strict"], shard=given["part"] or "")) as results,
+        closing(_console()) as console,
+    ):
         if given["resume"]:
             settings.earlier = earlier_results(out, cases, settings.options)
             results.keep_only(settings.earlier.kept, settings.earlier.devices)
-        listeners: list[Listener] = [results, _console(), *_keeping(out)]
+        listeners: list[Listener] = [results, console, *_keeping(out)]
         listeners += [reports] if reports is not None else []
         if given["scheduler"]:
             from mluops_cli.execution.cluster.client import run_on_fleet
@@ -135,7 +139,7 @@ def _settings(out: Path, given: Given) -> RunSettings:
     )
 
 
-def _console() -> Listener:
+def _console() -> ConsoleReport:
     from rich.console import Console
 
     from mluops_cli.reports.console import ConsoleReport

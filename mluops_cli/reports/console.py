@@ -69,11 +69,22 @@ class ConsoleReport:
         except (OSError, SystemExit) as error:  # rich makes a broken pipe the latter
             self._go_quiet(error)
 
+    def close(self) -> None:
+        """Take down the progress bar and show the cursor that it hid, however the run ended."""
+        try:
+            self._stop()
+        except (OSError, SystemExit) as error:
+            self._go_quiet(error)
+
+    def _stop(self) -> None:
+        progress, self.progress = self.progress, None
+        if progress is not None:
+            progress.stop()
+
     def _go_quiet(self, error: BaseException) -> None:
         self.console.quiet = True
         streams.abandon(self.console.file)
-        if self.progress is not None:
-            self.progress.stop()
+        self._stop()
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
             with suppress(OSError):
                 sys.stderr.write(f"standard output: {error.strerror}; the run goes on\n")
@@ -147,8 +158,7 @@ class ConsoleReport:
             _say(self.console, f"finished by worker: {self.workers}")
 
     def _finish(self, run: RunFinished) -> None:
-        if self.progress is not None:
-            self.progress.stop()
+        self._stop()
         if self.suites:
             self.console.print(self._cases() if len(self.rows) <= ROWS else self._sums())
         for peaks in self.peaks:
