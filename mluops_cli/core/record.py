@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
@@ -118,8 +118,13 @@ class Record:
     @property
     def counted(self) -> Counted:
         """What a tally counts of the record."""
-        unexpected = self.beyond_design and self.operator_status not in (None, *self.expected_status)
-        return Counted(self.status, self.blame, unexpected, self.beyond, self.op, self.legal, self.worst_repeat or "")
+        worst = self.worst_repeat or ""
+        return Counted(self.status, self.blame, self.unexpected, self.beyond, self.op, self.legal, worst)
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether a case beyond the design was answered with another status than the expected ones."""
+        return self.beyond_design and self.operator_status not in (None, *self.expected_status)
 
     @property
     def beyond(self) -> bool:
@@ -171,7 +176,7 @@ class Record:
 
     def as_json(self) -> dict[str, Any]:
         """Return the record as JSON can hold it: NaN and Inf become null, halves of surrogate pairs escapes."""
-        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+        return {name: _plain(getattr(self, name)) for name in _NAMES}
 
 
 @dataclass(slots=True)
@@ -318,12 +323,14 @@ def _all_dicts(criteria: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, str):  # readers of JSON refuse halves of surrogate pairs
+    """A value as JSON can hold it. The types are those of JSON or a tuple: most values come from a worker's message."""
+    kind = type(value)  # a record has some forty values: isinstance would take three times as long
+    if kind is str:  # readers of JSON refuse halves of surrogate pairs
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, Mapping):
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if kind is dict:
         return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, bytes):
+    if kind is list or kind is tuple:
         return [_plain(each) for each in value]
     return value

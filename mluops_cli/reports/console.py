@@ -128,7 +128,7 @@ class ConsoleReport:
             if self.failures is None:
                 self.failures = SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8")  # noqa: SIM115 (till the end)
             self.failures.writelines(f"{one_line(line)}\n" for line in _failure(record))
-        elif record.counted.unexpected:
+        elif record.unexpected:
             self.unexpected.append((record.case, record.reason))
         elif record.perf and "problem" in record.perf:
             self.mismeasured.append((record.case, record.perf["problem"]))

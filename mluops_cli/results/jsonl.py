@@ -20,6 +20,7 @@ from schemas.errors import InputError, SourceLocation, UnavailableError
 from schemas.version import __version__
 
 SUMMARY: Final = "summary.json"
+_ENCODER: Final = json.JSONEncoder(allow_nan=False)  # json.dumps makes a new one for each line
 
 
 class JsonResults:
@@ -37,7 +38,8 @@ class JsonResults:
         self.run: dict[str, Any] = {}
         self.devices: set[str] = set()
         self._kept: Collection[str] = ()
-        self._lines = open_locked(out / RESULTS)
+        self._path = out / RESULTS
+        self._lines = open_locked(self._path)
         self._replaced: IO[bytes] | None = None  # the file before the kept lines were copied: its lock is held
 
     def keep_only(self, cases: Collection[str], devices: Collection[str] = ()) -> None:
@@ -52,16 +54,16 @@ class JsonResults:
             options = event.options.as_json()
             self.run = {"impl": event.options.impl, "started": started, "options": options}
         elif isinstance(event, Loaded):
-            with _writing(self.out / RESULTS):
+            with _writing(self._path):
                 (self.out / SUMMARY).unlink(missing_ok=True)
                 self._reduce()
         elif isinstance(event, CaseFinished):
             self.devices.add(event.record.device)
-            with _writing(self.out / RESULTS):
-                self._lines.write(json.dumps(event.record.as_json(), allow_nan=False).encode() + b"\n")
+            with _writing(self._path):
+                self._lines.write(_ENCODER.encode(event.record.as_json()).encode() + b"\n")
                 self._lines.flush()
         elif isinstance(event, RunFinished):
-            with _writing(self.out / RESULTS):
+            with _writing(self._path):
                 os.fsync(self._lines.fileno())
             write_text(self.out / SUMMARY, json.dumps(self._summary(event), indent=2) + "\n", durable=True)
             self.close()
@@ -75,7 +77,7 @@ class JsonResults:
 
     def _reduce(self) -> None:
         """Reduce the results to those that are kept, whole lines in their order."""
-        path = self.out / RESULTS
+        path = self._path
         if not self._kept:
             self._lines.truncate(0)
             return

@@ -75,7 +75,7 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
 
 def _has_section(record: Record) -> bool:
     """Whether the case failed, or passed in a way that a person should look at, doubts apart."""
-    return record.status in _SHOWN or (record.beyond_design and record.counted.unexpected)
+    return record.status in _SHOWN or record.unexpected
 
 
 def _doubts(run: FinishedRun, doubts: Doubts) -> dict[str, Counter[tuple[str, str]]]:
