@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import xxhash
 
-_BLOCK: Final = 1 << 17  # bytes read at once; more gain nothing, and cost small files time
+_BLOCK: Final = 1 << 17  # bytes read at once; more gain nothing
+_ENCODER: Final = json.JSONEncoder(sort_keys=True)
 
 
 def hash_case(files: Sequence[str], manifest_meta: Mapping[str, Any] | None = None) -> str:
@@ -18,13 +18,12 @@ def hash_case(files: Sequence[str], manifest_meta: Mapping[str, Any] | None = No
     files are the case file and its external data, in the order of the tensors. Files are read with a few GB/s. The
     hash is empty where one can't be read.
     """
-    found = xxhash.xxh3_64(json.dumps(manifest_meta, sort_keys=True).encode())
+    found = xxhash.xxh3_64(_ENCODER.encode(manifest_meta).encode())
     try:
         for path in files:
             with open(path, "rb", buffering=0) as file:
-                view = memoryview(bytearray(min(_BLOCK, os.fstat(file.fileno()).st_size + 1)))
-                while size := file.readinto(view):
-                    found.update(view[:size])
+                while block := file.read(_BLOCK):
+                    found.update(block)
             found.update(b"\0")  # bytes that move from one file to the next are a change
     except OSError:
         return ""

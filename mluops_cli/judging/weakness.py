@@ -79,14 +79,12 @@ def swallowed(baseline: Array, criteria: Sequence[Criterion], dtype: str) -> str
 
 
 class _Sums:
-    """Sums over the finite elements of the blocks read so far: |b|, b^2, the largest |b|, the diff3 of zeros."""
+    """Sums over the finite elements that were read: |b|, b^2, and the largest |b|. They start with one element or 0."""
 
-    def __init__(self, floor: float) -> None:
+    def __init__(self, floor: float, first: Any = 0.0) -> None:
         self.floor = floor
-        self.total: Any = 0.0
-        self.total2: Any = 0.0
-        self.largest: Any = 0.0
-        self.ratio: Any = 0.0
+        self.total = self.largest = first
+        self.total2 = first * first
         self.nan = self.infinite = False
 
     def add(self, base: Array) -> None:
@@ -102,8 +100,11 @@ class _Sums:
         self.total += np.add.reduce(base)
         self.total2 += squares(base)
         self.largest = max(self.largest, largest)
-        above = base > self.floor
-        self.ratio = max(self.ratio, np.where(above, base / (base + EPSILON), base).max())
+
+    @property
+    def ratio(self) -> Any:
+        """The diff3 of zeros; it grows with |b|."""
+        return self.largest / (self.largest + EPSILON) if self.largest > self.floor else self.largest
 
     def meet(self, factor: int, limits: Sequence[tuple[str, float]]) -> bool:
         """Whether an output whose difference is factor times |b| everywhere meets all criteria (name, threshold)."""
@@ -126,7 +127,10 @@ _OF_ZEROS: Final[dict[str, Callable[[_Sums], Any]]] = {
 
 
 def _growing_sums(values: Array, floor: float) -> Iterator[_Sums]:
-    """Yield the sums of a real array after each of its blocks."""
+    """Yield the sums of a real array after each of its blocks; before that, those of one element, the largest so far.
+
+    Sums only grow, so that one element decides as a rule.
+    """
     elements, sums = flat(values), _Sums(floor)
     scratch = scratch_of_thread(np.float64)
     for start in range(0, values.size, BLOCK):
@@ -135,5 +139,7 @@ def _growing_sums(values: Array, floor: float) -> Iterator[_Sums]:
         with np.errstate(all="ignore"):
             widen(block, base, scratch.ratio)
             np.abs(base, out=base)
+            if not start and np.isfinite(largest := base.max()):
+                yield _Sums(floor, largest)
             sums.add(base)
             yield sums

@@ -6,9 +6,8 @@ They show in one call that an operator reads what it should only write, however 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
-from itertools import islice
 from typing import Any, Final
 
 import ml_dtypes
@@ -28,15 +27,13 @@ _ORDER: Final = np.random.default_rng(0).integers(0, 12, _TILE)
 
 def sentinels(storage: np.dtype[Any], baseline: Array | None) -> Array:
     """Unlikely values of a dtype that the baseline doesn't contain; none where it contains all of them."""
-    if storage.kind == "b":
-        return np.array([value for value in (False, True) if not _holds(baseline, np.bool_(value))], np.bool_)
-    high, low = (islice((value for value in each if not _holds(baseline, value)), 1) for each in _extremes(storage))
-    if storage in _FLOATS and _finite(
-        baseline, storage
-    ):  # the judge doesn't tell NaNs apart, nor Inf from NaN with loose_nan
+    held = np.empty(0, f"u{storage.itemsize}") if baseline is None else _bits(baseline, storage)
+    high, low = (_first_missing(candidates, held) for candidates in _extremes(storage))
+    if storage in _FLOATS and _finite(held, storage):
+        # The judge doesn't tell NaNs apart, nor Inf from NaN with loose_nan.
         nan, other_nan = _odd_nans(storage)
-        return np.array([nan, *high, other_nan, *low], storage)
-    return np.array([*high, *low], storage)
+        return np.concatenate((nan, high, other_nan, low))
+    return np.concatenate((high, low))
 
 
 def fill(memory: Array, values: Array, repeat: int) -> None:
@@ -50,32 +47,43 @@ def fill(memory: Array, values: Array, repeat: int) -> None:
 
 
 @cache
-def _extremes(storage: np.dtype[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+def _extremes(storage: np.dtype[Any]) -> tuple[Array, Array]:
     """Candidates near the largest and near the smallest value."""
     if storage in _FLOATS:
         # Large enough to exceed any tolerance, small enough that sums don't overflow.
         narrow = storage.itemsize <= 2 and storage != _BFLOAT16
         finfo: Any = ml_dtypes.finfo
         top = float(finfo(storage).max) if narrow else 1e30
-        sizes = [top * 0.8 ** (i + 1) for i in range(_CANDIDATES)]
-        return [storage.type(size) for size in sizes], [storage.type(-size) for size in sizes]
+        sizes = np.array([top * 0.8 ** (i + 1) for i in range(_CANDIDATES)])
+        return sizes.astype(storage), (-sizes).astype(storage)
+    if storage.kind == "b":
+        return np.array([False]), np.array([True])
     info = np.iinfo(storage)
     step = max(1, (int(info.max) - int(info.min)) // 251)
     steps = [step * (3 + 5 * i) for i in range(_CANDIDATES)]
-    return [storage.type(info.max - each) for each in steps], [storage.type(info.min + each) for each in steps]
+    high, low = [info.max - each for each in steps], [info.min + each for each in steps]
+    return np.array(high, storage), np.array(low, storage)
 
 
 @cache
-def _odd_nans(storage: np.dtype[Any]) -> Array:
+def _odd_nans(storage: np.dtype[Any]) -> tuple[Array, Array]:
     """NaNs of both signs whose lowest bit is set: unlikely results of a computation."""
     nans = np.array([np.nan, -np.nan]).astype(storage)
     _bits(nans, storage)[...] |= 1
-    return nans
+    return nans[:1], nans[1:]
 
 
-def _finite(array: Array | None, storage: np.dtype[Any]) -> bool:
+def _first_missing(candidates: Array, held: Array) -> Array:
+    """The first candidate whose bits don't occur, none where all do."""
+    for index, bits in enumerate(_bits(candidates, candidates.dtype)):
+        if not any(np.count_nonzero(block == bits) for block in _blocks(held)):
+            return candidates[index : index + 1]
+    return candidates[:0]
+
+
+def _finite(held: Array, storage: np.dtype[Any]) -> bool:
     exponent = _exponent(storage)
-    return array is None or not any((block & exponent).max() == exponent for block in _blocks(array, storage))
+    return not any((block & exponent).max() == exponent for block in _blocks(held))
 
 
 @cache
@@ -84,14 +92,8 @@ def _exponent(storage: np.dtype[Any]) -> Any:
     return _bits(np.array([np.inf]).astype(storage), storage)[0]
 
 
-def _holds(array: Array | None, value: Any) -> bool:
-    (bits,) = _bits(np.array([value]), value.dtype)
-    return array is not None and any((block == bits).any() for block in _blocks(array, value.dtype))
-
-
-def _blocks(array: Array, storage: np.dtype[Any]) -> Iterator[Array]:
-    flat = _bits(array, storage)
-    return (flat[at : at + _BLOCK] for at in range(0, flat.size, _BLOCK))
+def _blocks(bits: Array) -> Iterator[Array]:
+    return (bits[at : at + _BLOCK] for at in range(0, bits.size, _BLOCK))
 
 
 def _bits(array: Array, storage: np.dtype[Any]) -> Array:
