@@ -1,4 +1,4 @@
-"""The combinations of an entry, by matrix, zip, sample and include: their names, and the entry that each makes."""
+"""The combinations of an entry, by matrix, zip, cover, sample, include: their names, and the entry that each makes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from generators.specs.axes import Where, axis_groups, axis_values, draw_axis
 
 Assignment = tuple[str, Where]  # a dotted path that is given a value, and where below the entry that is written
 Attempt = tuple[Mapping[str, Any], tuple[Assignment, ...]]  # the entry with the values put in, and what they are
+_Point = tuple[str, tuple[Any, ...], tuple[Assignment, ...]]  # label, values and assignments of a position of an axis
 
 ATTEMPTS: Final = 100  # draws of a sample until one makes a legal case
 _NO_NAME: Final = re.compile(r"[^a-z0-9_.-]+")
@@ -21,10 +22,10 @@ def combinations(
 ) -> Iterator[tuple[str, Iterable[Attempt]]]:
     """(name suffix, attempts) per combination of an entry.
 
-    First the grid of matrix and zip without what exclude names, each point of it with its samples; then what include
-    adds. The first attempt that makes a legal case counts; only samples have more than one. An entry that varies
-    nothing has one combination, itself. Combinations share the values that they don't change. What a sample draws
-    depends on its seed, the entry's id, the suffix and its number alone.
+    First the grid of matrix and zip without what exclude names, or the part of it that cover wants, each point of it
+    with its samples; then what include adds. The first attempt that makes a legal case counts; only samples have more
+    than one. An entry that varies nothing has one combination, itself. Combinations share the values that they don't
+    change. What a sample draws depends on its seed, the entry's id, the suffix and its number alone.
     """
     include = entry.get("include", ())
     if "matrix" in entry or "zip" in entry or "sample" in entry:
@@ -39,15 +40,14 @@ def combinations(
 
 def _grid(entry: Mapping[str, Any], lists: Mapping[str, Any], id: str) -> Iterator[tuple[str, Iterable[Attempt]]]:
     groups = list(axis_groups(entry))
-    paths = [path for _, group in groups for path in group]
+    axes = [_points(where, group, lists) for where, group in groups]
     sample = entry.get("sample")
-    put = _putter(entry, [*paths, *(sample["over"] if sample else ())])
-    excluded = [[(paths.index(path), value) for path, value in each.items()] for each in entry.get("exclude", ())]
-    for point in product(*(_points(where, group, lists) for where, group in groups)):
+    put = _putter(entry, [*(path for _, group in groups for path in group), *(sample["over"] if sample else ())])
+    excluded = [_positions(each, groups, axes) for each in entry.get("exclude", ())]
+    for position in _grid_positions([len(points) for points in axes], excluded, entry.get("cover")):
+        point = [points[number] for points, number in zip(axes, position, strict=True)]
         labels, rows, places = zip(*point, strict=True) if point else ((), (), ())
         suffix, values, assignments = "".join(labels), [*chain.from_iterable(rows)], tuple(chain.from_iterable(places))
-        if excluded and any(all(values[axis] == value for axis, value in pairs) for pairs in excluded):
-            continue
         if not sample:
             yield suffix, ((put(values), assignments),)
             continue
@@ -55,6 +55,54 @@ def _grid(entry: Mapping[str, Any], lists: Mapping[str, Any], id: str) -> Iterat
             name = f"{suffix}_s{number:03d}"
             key = (sample.get("seed", 1), id + name)
             yield name, _attempts(put, values, assignments, sample["over"], lists, key)
+
+
+def _positions(
+    pairs: Mapping[str, Any], groups: Sequence[tuple[Where, Mapping[str, Any]]], axes: Sequence[Sequence[_Point]]
+) -> dict[int, frozenset[int]]:
+    """Axis -> its positions that have the given values, of the axes that hold the paths of the pairs."""
+    found = {}
+    for axis, ((_, group), points) in enumerate(zip(groups, axes, strict=True)):
+        wanted = [(column, pairs[path]) for column, path in enumerate(group) if path in pairs]
+        if wanted:
+            found[axis] = frozenset(
+                number
+                for number, (_, values, _) in enumerate(points)
+                if all(values[column] == value for column, value in wanted)
+            )
+    return found
+
+
+def _grid_positions(
+    lengths: Sequence[int], excluded: Sequence[Mapping[int, frozenset[int]]], cover: int | None
+) -> Iterable[tuple[int, ...]]:
+    """The positions of a grid in order, the last axis fastest, without excluded ones; with cover a part of them."""
+    if cover is None:
+        allowed: Iterable[tuple[int, ...]] = product(*map(range, lengths))
+        if not excluded:
+            return allowed
+        return (
+            position
+            for position in allowed
+            if not any(all(position[axis] in hit for axis, hit in each.items()) for each in excluded)
+        )
+    from covertable import make  # specs without cover don't need it
+
+    # A list of conditions as the library takes them: not all axes of an exclusion at an excluded position.
+    conditions = [
+        {
+            "operator": "not",
+            "condition": {
+                "operator": "and",
+                "conditions": [
+                    {"operator": "in", "left": axis, "values": sorted(hit)} for axis, hit in sorted(each.items())
+                ],
+            },
+        }
+        for each in excluded
+    ]
+    rows = make([list(range(length)) for length in lengths], strength=cover, constraints=conditions)
+    return sorted({tuple(row) for row in rows})  # beside exclusions the library may give a row twice
 
 
 def _attempts(
@@ -97,9 +145,7 @@ def _putter(entry: Mapping[str, Any], paths: Sequence[str]) -> Callable[[Sequenc
     return put
 
 
-def _points(
-    where: Where, group: Mapping[str, Any], lists: Mapping[str, Any]
-) -> list[tuple[str, tuple[Any, ...], tuple[Assignment, ...]]]:
+def _points(where: Where, group: Mapping[str, Any], lists: Mapping[str, Any]) -> list[_Point]:
     """(label, values, assignments) per position of the paired axes; equal labels get the position."""
     rows = list(zip(*(axis_values(axis, lists) for axis in group.values()), strict=True))
     labels = ["".join(map(_label, group, row)) for row in rows]

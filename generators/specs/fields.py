@@ -80,6 +80,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**64)]  # a case file holds a uint64
 _ListedAxis = Annotated[list[Any], Field(min_length=1)]
 _NamedAxis = Annotated[str, _word("a range such as 1..64..8, or the name of a list")]
 Axis = _ListedAxis | _NamedAxis
+Cover = Annotated[int, Field(ge=2, le=3)]
 
 
 def _shape_of_unique(value: Any) -> str:

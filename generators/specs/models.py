@@ -16,6 +16,7 @@ from generators.specs.fields import (
     Bound,
     Bounds,
     Count,
+    Cover,
     CriterionName,
     Drawn,
     DTypeName,
@@ -114,6 +115,7 @@ class Fields(Model):
     sample: Sample = Field(  # type: ignore[assignment]  # only ever validated
         default=None, description="random points, so many per point of the grid"
     )
+    cover: Cover = _absent("instead of the whole grid, cases in which every 2 (or 3) values of different axes meet")
     exclude: list[dict[str, Any]] = Field(default=[], description="combinations to leave out: all given pairs equal")
     include: list[dict[str, Any]] = Field(default=[], description="further combinations")
     expect: Expect = Field(default="SUCCESS", description="accepted statuses")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from math import prod
 from typing import Any, Final
 
 from generators.operator_registry import operators
@@ -14,7 +16,8 @@ from generators.specs.yaml_loader import Document, KeyPath
 from schemas.errors import InputError, SourceLocation
 from schemas.suggest import did_you_mean
 
-VARYING: Final = frozenset(("matrix", "zip", "sample", "include", "exclude"))
+VARYING: Final = frozenset(("matrix", "zip", "cover", "sample", "include", "exclude"))
+_MOST_MEETINGS: Final = 2000  # of values that cover asks for; the time to find cases grows with their square
 _FIXED: Final = VARYING | {"name", "derive"}
 
 Locate = Callable[[KeyPath, bool], SourceLocation]  # (key path, whether its key is meant)
@@ -45,6 +48,7 @@ class VariantCheck:
     def errors(self, entry: Mapping[str, Any], at: KeyPath) -> Iterator[InputError]:
         """What is wrong with the combinations of an entry, defaults included."""
         known: dict[str, Sequence[Any]] = {}
+        axes: list[int] = []
         for where, group in axis_groups(entry):
             errors = [error for path in group for error in self._axis(path, group[path], (*at, *where), known)]
             lengths = {len(known[path]) for path in group}
@@ -52,6 +56,9 @@ class VariantCheck:
                 found = ", ".join(f"{len(known[path])} of {path}" for path in group)
                 errors = [self._at((*at, *where), f"a zip pairs lists of one length, found {found}")]
             yield from errors
+            axes.append(max(lengths))
+        if "cover" in entry and at != ("defaults",):
+            yield from self._cover(entry["cover"], axes, at)
         for path, axis in entry.get("sample", {}).get("over", {}).items():
             yield from self._axis(path, axis, (*at, "sample", "over"), known)
         for number, combination in enumerate(entry.get("include", ())):
@@ -66,6 +73,19 @@ class VariantCheck:
                     yield self._at(where, message, at_key=True)
                 elif value not in known[path]:
                     yield self._at(where, f"{shown(value)} is not on the axis {path}")
+
+    def _cover(self, cover: int, axes: Sequence[int], at: KeyPath) -> Iterator[InputError]:
+        """What is wrong with cover beside axes of these lengths."""
+        at = (*at, "cover")
+        if not axes:
+            yield self._at(at, "cover needs a matrix or a zip")
+        elif cover > len(axes):
+            yield self._at(at, f"cover is {cover}, expected at most the number of axes of matrix and zip, {len(axes)}")
+        else:
+            meetings = sum(map(prod, combinations(axes, cover)))
+            if meetings > _MOST_MEETINGS:
+                what = "pairs" if cover == 2 else "triples"
+                yield self._at(at, f"these axes have {meetings} {what} of values, expected at most {_MOST_MEETINGS}")
 
     def _at(self, path: KeyPath, message: str, at_key: bool = False) -> InputError:
         return InputError(message, self._locate(path, at_key))

@@ -20,7 +20,9 @@ from schemas.version import __version__
 from tests.conftest import PROJECT
 from tests.mluops_cli.conftest import Cli
 
-HEAVY = ("numpy", "pydantic", "google.protobuf", "yaml", "rich", "torch", "matplotlib", "xxhash", "ml_dtypes")
+HEAVY = (
+    "covertable", "numpy", "pydantic", "google.protobuf", "yaml", "rich", "torch", "matplotlib", "xxhash", "ml_dtypes",
+)  # fmt: skip
 
 
 def mluops(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -195,6 +195,19 @@ def test_log_draws_are_uniform_per_octave() -> None:
          "sample.over.sizes.H: sizes.H is varied twice"),
         ("zip: [{sizes.H: [1, 2]}], exclude: [{^sizes.W: 1}]",
          "exclude[0].sizes.W: 'sizes.W' is no axis of matrix or zip: did you mean 'sizes.H'?"),
+        ("cover: ^2", "cover: cover needs a matrix or a zip"),
+        ("include: [{sizes.H: 1}], cover: ^2", "cover: cover needs a matrix or a zip"),
+        ("sample: {count: 1, over: {sizes.H: few}}, cover: ^2", "cover: cover needs a matrix or a zip"),
+        ("matrix: {sizes.H: [1, 2], sizes.N: [1, 2]}, cover: ^3",
+         "cover: cover is 3, expected at most the number of axes of matrix and zip, 2"),
+        ("zip: [{sizes.H: [1, 2], sizes.N: [1, 2]}], cover: ^2",
+         "cover: cover is 2, expected at most the number of axes of matrix and zip, 1"),
+        ("matrix: {sizes.H: [1, 2], sizes.N: [1, 2]}, cover: ^1", "cover: found 1, expected an integer from 2 to 3"),
+        ("matrix: {sizes.H: 1..50, sizes.N: 1..41}, cover: ^2",
+         "cover: these axes have 2050 pairs of values, expected at most 2000"),
+        ("matrix: {sizes.H: 1..20, sizes.N: 1..20, sizes.W: 1..20}, cover: ^3",
+         "cover: these axes have 8000 triples of values, expected at most 2000"),
+        ("matrix: {^cover: [2, 3]}", "matrix.cover: cover can't be varied"),
         ("sample: ^{over: {sizes.H: few}}", "sample: missing key 'count'"),
         ("sample: {count: ^0, over: {}}", "sample.count: found 0, expected an integer from 1 to 200000"),
         ("sample: {count: 1, ^ower: {}, over: {}}", "sample.ower: unknown key 'ower': did you mean 'over'?"),
@@ -237,3 +250,12 @@ def test_an_axis_of_the_defaults_is_known_to_the_entries(tmp_path: Path) -> None
     head = f"{LISTS}defaults: {{matrix: {{sizes.H: aligned}}}}\n"
     found = cases(tmp_path, f"{{name: a, {SMALL}, exclude: [{{sizes.H: 1}}]}}", head=head)
     assert [case.name for case in found] == ["a_h64"]
+
+
+def test_cover_in_the_defaults_is_that_of_the_entries(tmp_path: Path) -> None:
+    head = f"{LISTS}defaults: {{cover: 2, matrix: {{sizes.H: aligned, sizes.N: aligned, sizes.W: aligned}}}}\n"
+    assert len(cases(tmp_path, f"{{name: a, {SMALL}}}", head=head)) < 8
+    path = tmp_path / "b.yaml"
+    path.write_text(f"op: psamask_forward\ndefaults: {{cover: 2}}\nsuites:\n  s:\n    - {{name: a, {SMALL}}}\n")
+    with pytest.raises(InputError, match=r"b.yaml:2:19: .*cover needs a matrix or a zip"):
+        load_spec(path)
