@@ -167,35 +167,55 @@ def _generate(ops: Sequence[str], given: dict[str, Any], folder: Path) -> None:
 
 
 class _Progress:
-    """Says how many mutants are judged: a bar on a terminal, a line now and then elsewhere, on stderr."""
+    """Says how many mutants are judged, then compared: a bar on a terminal, a line now and then elsewhere, on stderr.
 
-    def __init__(self) -> None:
-        self.total = self.done = self.killed = 0
-        self.last = time.monotonic()
-        self.op = ""
+    clock: seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.total = self.done = self.found = 0
+        self.clock, self.last = clock, clock()
+        self.op, self.text = "", ""
         self._bar: Any = None
 
     def begins(self, op: str, mutants: int, done: int) -> None:
         """Show that an operator begins."""
-        self.op, self.total, self.done = op, mutants, done
+        self.op = op
+        self._phase("{done} of {mutants}, {found} killed", op, mutants, done)
+
+    def judged(self, record: MutantRecord) -> None:
+        """Count one mutant."""
+        self._count(record.status == "killed")
+
+    def compares(self, mutants: int) -> None:
+        """Show that the mutants that no case tells from the right source are compared with it."""
+        text = "{done} of {mutants} compared on drawn calls, {found} of them differ"
+        self._phase(text, f"{self.op}, drawn calls", mutants, 0)
+
+    def compared(self, record: MutantRecord) -> None:
+        """Count one of these."""
+        self._count(record.shown_by is not None)
+
+    def _phase(self, text: str, label: str, mutants: int, done: int) -> None:
+        self.text, self.total, self.done, self.found = text, mutants, done, 0
         if sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import Progress
 
+            self.close()
             self._bar = Progress(console=Console(stderr=True), transient=True)
             self._bar.start()
-            self._bar.add_task(op, total=mutants, completed=done)
+            self._bar.add_task(label, total=mutants, completed=done)
 
-    def judged(self, record: MutantRecord) -> None:
-        """Count one mutant."""
+    def _count(self, found: bool) -> None:
         self.done += 1
-        self.killed += record.status == "killed"
+        self.found += found
         if self._bar is not None:
             self._bar.advance(self._bar.task_ids[0])
-        elif time.monotonic() - self.last >= _HEARTBEAT:
-            self.last = time.monotonic()
-            text = f"{self.op}: {self.done} of {number_of(self.total, 'mutant')}, {self.killed} killed"
-            click.echo(text, err=True)
+        elif self.clock() - self.last >= _HEARTBEAT:
+            self.last = self.clock()
+            text = self.text.format(done=self.done, mutants=number_of(self.total, "mutant"), found=self.found)
+            click.echo(f"{self.op}: {text}", err=True)
 
     def close(self) -> None:
         """Take the bar away."""

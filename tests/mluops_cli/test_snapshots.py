@@ -46,7 +46,21 @@ def wrong(op, inputs, outputs, params):
 def raises(op, inputs, outputs, params):
     raise ValueError("no such mask")
 """
+CHECKED = """
+from kernel import right
+
+
+def checked(op, inputs, outputs, params):
+    if params["psa_type"] > 1:
+        return "BAD_PARAM"
+    return right(op, inputs, outputs, params)
+
+
+def unused(op, inputs, outputs, params):
+    return "SUCCESS"
+"""
 CONFIG = '{"op_name": "roi_crop_forward", "inputs": [], "outputs": []}'
+MUTATED = ["--impl", "python:checked.py:checked", "--cases", "cases"]
 
 # Per command: what succeeds, what fails, what is typed wrong. Folders are those of `prepared`.
 SCENES: dict[str, dict[str, list[str]]] = {
@@ -113,21 +127,9 @@ SCENES: dict[str, dict[str, list[str]]] = {
         "success": ["selftest", "cases"],
         "typo": ["selftest", "none"],
     },
-    "mutate": {
-        "success": ["mutate", "--impl", "python:kernel.py:right", "--cases", "cases", "-j", "1", "--out", "new"],
-        "failure": [
-            "mutate",
-            "--impl",
-            "python:kernel.py:right",
-            "--cases",
-            "cases",
-            "-k",
-            "collect",
-            "-j",
-            "1",
-            "--out",
-            "new",
-        ],
+    "mutate": {  # of a kernel of two lines: each mutant costs a process
+        "success": ["mutate", *MUTATED, "-j", "1", "--out", "new"],
+        "failure": ["mutate", *MUTATED, "-k", "collect", "--drawn", "4", "-j", "1", "--out", "new"],
         "typo": ["mutate", "--impl", "exec:./kernel", "--out", "new"],
     },
     "subset": {"typo": ["subset", "cases", "--by", "mutants", "--mutants", "none"]},
@@ -157,6 +159,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with cases, a kernel, and the results of a run that passed and one that failed."""
     folder = tmp_path_factory.mktemp("snapshots")
     (folder / "kernel.py").write_text(KERNEL)
+    (folder / "checked.py").write_text(CHECKED)
     (folder / "config.json").write_text(CONFIG)
     (folder / "odd.prototxt").write_text(ODD)
     (folder / "bad.yaml").write_text("op: psamask_forward\nsuites:\n  s:\n    - name: a\n      parms: {h_mask: 3}\n")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from generators.operator_registry import operators
-from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.execution.case.calls import GOES_ON
 from mluops_cli.execution.interrupt import Interrupt
@@ -34,37 +33,29 @@ class Comparison:
     result: CaseResult | None = None
 
 
-def compared(
-    op: str,
-    count: int,
-    mutants: Sequence[Mutant],
-    settings: WorkerSettings,
-    names: Sequence[str],
-    jobs: int,
-    interrupt: Interrupt,
-) -> Iterator[Comparison]:
+def compared(runner: TrialRunner, op: str, count: int, mutants: Sequence[Mutant], jobs: int) -> Iterator[Comparison]:
     """Compare each mutant with the right source, bit by bit, on so many drawn calls of an operator, in any order.
 
     Calls that the right source fails, or answers otherwise each time, are left out; an operator without a contract has
     none. Ends early after an interrupt.
     """
     with case_folder(_MOST) as folder:
-        calls = list(_drawn(op, count, folder, interrupt)) if op in operators() else []
-        with TrialRunner([planned for _, planned in calls], settings, names, interrupt) as runner:
-            answers = _answers(runner, len(calls))
-            cases, right = tuple(answers), tuple(answers.values())
-            trials = (
-                Trial(number, mutant.mutation, cases, (_LIMIT,) * len(cases), answers=right)
-                for number, mutant in enumerate(mutants)
+        calls = list(_drawn(op, count, folder, runner.interrupt)) if op in operators() else []
+        entries = dict(zip(runner.add([planned for _, planned in calls]), (entry for entry, _ in calls), strict=True))
+        answers = _answers(runner, entries)
+        cases, right = tuple(answers), tuple(answers.values())
+        trials = (
+            Trial(number, mutant.mutation, cases, (_LIMIT,) * len(cases), answers=right)
+            for number, mutant in enumerate(mutants)
+        )
+        for found in runner.run(trials, jobs) if cases else ():
+            mutant, last = mutants[found.number], found.results[-1]
+            same = not last.killing and last.answer == answers[last.case]
+            yield (
+                Comparison(mutant, len(cases))
+                if same
+                else Comparison(mutant, len(found.results), dict(entries[last.case]), last)
             )
-            for found in runner.run(trials, jobs) if cases else ():
-                mutant, last = mutants[found.number], found.results[-1]
-                same = not last.killing and last.answer == answers[last.case]
-                yield (
-                    Comparison(mutant, len(cases))
-                    if same
-                    else Comparison(mutant, len(found.results), dict(calls[last.case][0]), last)
-                )
 
 
 def _drawn(op: str, count: int, folder: Path, interrupt: Interrupt) -> Iterator[tuple[Entry, PlannedCase]]:
@@ -77,9 +68,9 @@ def _drawn(op: str, count: int, folder: Path, interrupt: Interrupt) -> Iterator[
             yield call.drawn.entry, call.planned
 
 
-def _answers(runner: TrialRunner, count: int) -> dict[int, str]:
+def _answers(runner: TrialRunner, calls: Iterable[int]) -> dict[int, str]:
     """Call -> answer of the right source, in the order of the drawing: the same call shows a mutant in every run."""
-    usable = tuple(index for index in range(count) if index not in runner.problems)
+    usable = tuple(index for index in calls if index not in runner.problems)
     limits = (5 * _LIMIT,) * len(usable)
     first, second = (runner.one(Trial(0, None, usable, limits, first=False)) for _ in range(2))
     if first is None or second is None:

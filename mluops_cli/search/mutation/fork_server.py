@@ -46,10 +46,11 @@ class TrialResult:
     sources: dict[str, str] = field(default_factory=dict)  # module -> file, of the implementation as it was loaded
 
 
-def serve(pipe: Connection, cases: Sequence[PlannedCase], settings: WorkerSettings, names: Sequence[str]) -> None:
+def serve(pipe: Connection, settings: WorkerSettings, names: Sequence[str]) -> None:
     """Answer every Trial that arrives with a TrialResult, in any order, until the pipe closes.
 
-    The first message is {"ready": problems}: index of each case that can't be prepared -> why.
+    A list of cases that arrives is added to those that trials name by their indices; the answer is what is wrong with
+    those that can't be prepared: index -> why.
     """
     put_under_reaper()
     os.setsid()
@@ -59,26 +60,27 @@ def serve(pipe: Connection, cases: Sequence[PlannedCase], settings: WorkerSettin
 
         load_plugins([Path(path) for path in settings.options.plugins])
     with ExitStack() as files:
-        shelf = _Shelf(cases, settings, files)
-        pipe.send({"ready": shelf.fill()})
-        _Server(pipe, shelf, settings, names).run()
+        _Server(pipe, _Shelf(settings, files), settings, names).run()
 
 
 class _Shelf:
     """The cases, prepared as soon as they fit into memory together."""
 
-    def __init__(self, cases: Sequence[PlannedCase], settings: WorkerSettings, files: ExitStack) -> None:
-        self.cases, self.settings, self.files = cases, settings, files
+    def __init__(self, settings: WorkerSettings, files: ExitStack) -> None:
+        self.cases: list[PlannedCase] = []
+        self.settings, self.files = settings, files
         self._ready: dict[int, Prepared] = {}
+        self._held = 0
 
-    def fill(self) -> dict[int, str]:
-        """Prepare the smallest cases; returns what is wrong with those that can't be."""
+    def add(self, cases: Sequence[PlannedCase]) -> dict[int, str]:
+        """Prepare the smallest of more cases; returns what is wrong with those that can't be."""
         problems: dict[int, str] = {}
-        held = 0
-        for index in sorted(range(len(self.cases)), key=lambda index: self.cases[index].size):
-            held += self.cases[index].size
+        new = range(len(self.cases), len(self.cases) + len(cases))
+        self.cases += cases
+        for index in sorted(new, key=lambda index: self.cases[index].size):
+            self._held += self.cases[index].size
             try:
-                if held <= _HELD:
+                if self._held <= _HELD:
                     self._ready[index] = self._prepare(index)
             except MluopsError as error:
                 problems[index] = str(error)
@@ -131,9 +133,13 @@ class _Server:
             ready = wait(handles, None if left is None else max(0.0, min(left, 60.0)))
             if self.pipe in ready:
                 try:
-                    self._start(self.pipe.recv(), None)
+                    message = self.pipe.recv()
                 except EOFError:
                     return
+                if isinstance(message, Trial):
+                    self._start(message, None)
+                else:
+                    self.pipe.send(self.shelf.add(message))
             for fork in tuple(self.forks):
                 self._listen(fork)
 

@@ -45,6 +45,12 @@ class Watcher(Protocol):
     def judged(self, record: MutantRecord) -> None:
         """One mutant has its record."""
 
+    def compares(self, mutants: int) -> None:
+        """All mutants have a record; so many of them are now compared with the right source on drawn calls."""
+
+    def compared(self, record: MutantRecord) -> None:
+        """One of them is compared."""
+
 
 @dataclass
 class OperatorSession:
@@ -101,12 +107,15 @@ class OperatorSession:
                 session.mutants[record.mutant] = record
                 self._keep(record, mutants[record.mutant])
                 self.watcher.judged(record)
-        for record in self._compare(found.mutants, session):
-            self.file.add(record)
-            self._keep(record, mutants[record.mutant])
+            for record in self._compare(runner, found.mutants, session):
+                self.file.add(record)
+                self._keep(record, mutants[record.mutant])
+                self.watcher.compared(record)
         return session
 
-    def _compare(self, mutants: Sequence[Mutant], session: OperatorMutants) -> Iterator[MutantRecord]:
+    def _compare(
+        self, runner: TrialRunner, mutants: Sequence[Mutant], session: OperatorMutants
+    ) -> Iterator[MutantRecord]:
         """Look for a drawn call that tells a mutant from the right source, where no case does; the changed records."""
         records = session.mutants
         waiting = [
@@ -117,8 +126,8 @@ class OperatorSession:
         ]
         if not (waiting and self.drawn) or self.interrupt.is_set():
             return
-        settings, names = self.settings, self.modules
-        for found in compared(self.op, self.drawn, waiting, settings, names, self.jobs, self.interrupt):
+        self.watcher.compares(len(waiting))
+        for found in compared(runner, self.op, self.drawn, waiting, self.jobs):
             record = records[found.mutant.id]
             record.drawn = found.calls
             if found.result is not None:
@@ -177,7 +186,7 @@ class OperatorSession:
         used = sorted(self._seconds)
         hashes = {self.cases[index].id: hash_case(self.cases[index].files) for index in used}
         texts = {source.name: source.text for source in sources}
-        made_from = [__version__, self.settings.options.digest, texts, hashes, self.matrix]
+        made_from = [__version__, self.settings.options.digest, texts, hashes, self.matrix, self.drawn]
         session = xxhash.xxh3_64_hexdigest(json.dumps(made_from, sort_keys=True).encode())
         seconds = {self.cases[index].id: round(self._seconds[index], 6) for index in used}
         return CasesRecord(

@@ -32,15 +32,15 @@ class TrialRunner:
         context = multiprocessing.get_context("spawn")
         self.pipe, there = context.Pipe()
         self.interrupt = interrupt
-        self.process = context.Process(target=serve, args=(there, list(cases), settings, tuple(names)), daemon=False)
+        self.process = context.Process(target=serve, args=(there, settings, tuple(names)), daemon=False)
         with starting(settings.options.threads):
             self.process.start()
         there.close()
         self.problems: dict[int, str] = {}
+        self._first, self._count = cases, 0
 
     def __enter__(self) -> TrialRunner:
-        message = self._receive()
-        self.problems = message["ready"] if isinstance(message, dict) else {}
+        self.add(self._first)
         return self
 
     def __exit__(
@@ -53,6 +53,13 @@ class TrialRunner:
         self.process.join(_FAREWELL)
         self.process.kill()
         self.process.join()
+
+    def add(self, cases: Sequence[PlannedCase]) -> range:
+        """Let the server hold more cases, while no trial runs; their indices in trials."""
+        self._send(list(cases))
+        self.problems.update(self._receive() or {})
+        before, self._count = self._count, self._count + len(cases)
+        return range(before, self._count)
 
     def run(self, trials: Iterator[Trial], jobs: int) -> Iterator[TrialResult]:
         """The results as they come, of so many trials at once; each trial is asked for when there is room for it.
@@ -75,9 +82,9 @@ class TrialRunner:
         """The result of a single trial; None after an interrupt."""
         return next(self.run(iter((trial,)), 1), None)
 
-    def _send(self, trial: Trial) -> None:
+    def _send(self, message: Trial | list[PlannedCase]) -> None:
         with suppress(OSError):  # what ended it is told by _receive
-            self.pipe.send(trial)
+            self.pipe.send(message)
 
     def _receive(self) -> Any:
         """The next message; None after an interrupt."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mluops_cli.commands.mutate import _Progress
 from mluops_cli.search.mutation import records
 from mluops_cli.search.mutation.records import read_mutants
 from schemas.casefiles.reading import write_case
@@ -43,6 +45,14 @@ KERNEL = textwrap.dedent("""
             h += 1
         return "SUCCESS"
 """).lstrip()
+CHECKED = textwrap.dedent("""
+    from kernel import psamask
+
+    def checked(op, inputs, outputs, params):
+        if params["psa_type"] > 1:
+            return "BAD_PARAM"
+        return psamask(op, inputs, outputs, params)
+""").lstrip()  # few mutants
 OP = "psamask_forward"
 
 
@@ -175,6 +185,49 @@ def test_what_an_interrupt_leaves(kernel: Path) -> None:
     assert "--resume goes on" in error
     lines = [json.loads(line) for line in (out / records.MUTANTS).read_bytes().splitlines()]
     assert len(lines) > 5
+
+
+def test_what_the_death_of_the_fork_server_leaves(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command says so and what to do; the mutants judged before are in the file."""
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    (tmp_path / "checked.py").write_text(CHECKED)
+    write_psamask(tmp_path / "cases", "case")
+    judged: list[str] = []
+    add = records.MutantFile.add
+
+    def noted(file: records.MutantFile, record: records.MutantRecord | records.CasesRecord) -> None:
+        add(file, record)
+        if isinstance(record, records.MutantRecord):
+            judged.append(record.mutant)
+        if len(judged) == 3:
+            for child in multiprocessing.active_children():
+                child.kill()
+
+    monkeypatch.setattr(records.MutantFile, "add", noted)
+    impl, cases = f"python:{tmp_path}/checked.py:checked", tmp_path / "cases"
+    ran = cli("mutate", "--impl", impl, "--cases", cases, "-j", 1, "--drawn", 0, "--out", tmp_path / "out")
+    assert (ran.code, "the process that runs the mutants ended" in ran.err) == (3, True), ran.err
+    assert "--resume goes on" in ran.err
+    assert set(judged) == set(read_mutants(tmp_path / "out")[OP].mutants)
+    assert len(judged) == 3
+
+
+def test_progress_is_shown_while_mutants_are_judged_and_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    seconds = iter(range(0, 1000, 6))
+    progress = _Progress(lambda: float(next(seconds)))
+    record = records.MutantRecord(OP, "", "m", "k.py", 1, "comparison", "killed")
+    progress.begins(OP, 5, 1)
+    progress.judged(record)
+    progress.judged(record)
+    progress.compares(2)
+    progress.compared(record)
+    record.shown_by = {"name": "seed1_0"}
+    progress.compared(record)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        f"{OP}: 3 of 5 mutants, 2 killed",
+        f"{OP}: 2 of 2 mutants compared on drawn calls, 1 of them differ",
+    ]
 
 
 def test_a_kernel_that_ends_its_process_costs_no_other_mutant(tmp_path: Path, cli: Cli) -> None:
