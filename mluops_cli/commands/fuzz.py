@@ -41,6 +41,7 @@ _SHOWN: Final = 500  # characters of a reason
     "--max-bytes", default="64MiB", show_default=True, type=ByteSize(), metavar="SIZE", help="Of a case's tensors."
 )
 @click.option("--illegal", is_flag=True, help="Illegal cases too: each rule broken, alone and with another.")
+@click.option("--no-shrink", is_flag=True, help="Leave the findings as they were drawn.")
 @click.option(
     "--save",
     type=click.Path(path_type=Path),
@@ -62,13 +63,13 @@ _SHOWN: Final = 500  # characters of a reason
 )
 @run_options.searching_options
 @plugin_option
-def command(ops: tuple[str, ...], plugins: tuple[Path, ...], **given: Any) -> int:
+def command(ops: tuple[str, ...], plugins: tuple[Path, ...], no_shrink: bool, **given: Any) -> int:
     """Draw legal cases from the operators' contracts and run the implementation on them.
 
     Sizes, parameters, dtypes and values are drawn where faults live: 0, 1, 2, primes, powers of two and what is beside
     them, equal and unequal pairs, borders, special numbers. The first failure of each symptom (operator, output, kind
-    of difference, region) is a finding. It is printed as an entry of a spec. The same seed draws the same cases,
-    whatever -j is. Without OP, all operators take turns.
+    of difference, region) is a finding. It is shrunk to the smallest case that fails alike and printed as an entry of
+    a spec. The same seed draws the same cases, whatever -j is. Without OP, all operators take turns.
 
     Exit code: 0 nothing found, 1 a finding or nothing was judged, 2 the command is wrong, 3 our own failure, 5 no legal
     case was drawn, 130 interrupted.
@@ -77,6 +78,7 @@ def command(ops: tuple[str, ...], plugins: tuple[Path, ...], **given: Any) -> in
     from mluops_cli.core.case_options import CaseOptions
     from mluops_cli.search.fuzz.fuzz_run import FuzzRun, Limits
     from mluops_cli.search.fuzz.supply import Search
+    from mluops_cli.search.shrinking.reduction import finding_reducer
     from mluops_cli.search.spec_saving import SpecSaver
 
     names = tuple(dict.fromkeys(ops)) or tuple(sorted(operators()))
@@ -93,13 +95,14 @@ def command(ops: tuple[str, ...], plugins: tuple[Path, ...], **given: Any) -> in
     search = Search(names, given["seed"], given["max_bytes"], given["illegal"])
     with _telling(saver) as telling:
         limits = Limits(seconds, given["count"], given["findings"])
-        outcome = FuzzRun(search, options, limits, given["jobs"], telling).run()
+        reduce = None if no_shrink else finding_reducer(options, names)
+        outcome = FuzzRun(search, options, limits, given["jobs"], telling, reduce).run()
     _sum_up(outcome, given["save"])
     return outcome.exit_code
 
 
 class _Telling:
-    """Prints and saves each finding as it comes, and now and then how far the search is."""
+    """Saves each finding as it comes, prints it when it is shrunk, and says now and then how far the search is."""
 
     def __init__(self, saver: SpecSaver | None, progress: Any) -> None:
         self._saver = saver
@@ -107,13 +110,18 @@ class _Telling:
         self._said = time.monotonic()
 
     def found(self, outcome: Outcome, finding: Finding) -> None:
-        """Print and save the last finding."""
-        from mluops_cli.core.escaping import one_line
-
+        """Save the findings, the last one as it was drawn: shrinking it may be interrupted."""
         if self._saver is not None:
             self._saver.save([each.saved for each in outcome.findings])
-        lines = [f"finding {len(outcome.findings)}: {finding.symptom}", f"  {one_line(finding.record.reason, _SHOWN)}"]
-        self._print("\n".join([*lines, *finding.saved.lines()[2:]]))
+
+    def settled(self, outcome: Outcome, finding: Finding) -> None:
+        """Print and save a finding as it stays."""
+        from mluops_cli.core.escaping import one_line
+
+        self.found(outcome, finding)
+        lines = [f"finding {outcome.settled}: {finding.symptom}", f"  {one_line(finding.record.reason, _SHOWN)}"]
+        lines += [f"  {finding.shrunk}"] if finding.shrunk else []
+        self._print("\n".join([*lines, *(line for line in finding.saved.lines() if not line.startswith("    #"))]))
 
     def _print(self, text: str) -> None:
         if self._progress is not None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from generators.casegen.case_data import case_bytes
 from generators.casegen.generate import generate
 from generators.casegen.write_options import WriteOptions
+from generators.contracts.case import Case
 from generators.operator_registry import operator_named
 from generators.specs.case_builder import CaseBuilder
 from generators.specs.conversions import Problem
@@ -28,15 +29,20 @@ def make_case(op: str, suite: str, entry: Entry, folder: Path) -> PlannedCase:
     InputError where the entry is no legal case; MluopsError where the reference kernel breaks its contract, or the disk
     refuses.
     """
-    try:
-        case = _builder(op).case(entry, suite, entry["name"], "")
-    except Problem as problem:
-        raise InputError(f"{key_text(problem.path)}: {problem.message}".removeprefix(": ")) from None
+    case = built_case(op, suite, entry)
     written = generate(case, WriteOptions(folder))
     first, *external = (
         str(folder / file) for file in sorted(written["files"], key=lambda file: not file.endswith(".pb"))
     )
     return PlannedCase(case.id, op, suite, first, case_bytes(case), external=tuple(external))
+
+
+def built_case(op: str, suite: str, entry: Entry) -> Case:
+    """The case that an entry (without matrix, zip and sample) means; InputError where it is none."""
+    try:
+        return _builder(op).case(entry, suite, entry["name"], "")
+    except Problem as problem:
+        raise InputError(f"{key_text(problem.path)}: {problem.message}".removeprefix(": ")) from None
 
 
 @cache

@@ -77,7 +77,7 @@ SCENES: dict[str, dict[str, list[str]]] = {
     },
     "fuzz": {
         "success": ["fuzz", "psamask_forward", "--impl", "python:kernel.py:right", "--cases", "12", "-j", "1"],
-        "failure": ["fuzz", "psamask_forward", "--impl", "python:kernel.py:wrong", "--cases", "12", "-j", "1"],
+        "failure": ["fuzz", "psamask_forward", "--impl", "python:kernel.py:wrong", "--cases", "1", "-j", "1"],
         "typo": ["fuzz", "psamask_forwrad"],
     },
     "list": {

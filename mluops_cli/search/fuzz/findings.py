@@ -35,16 +35,26 @@ class Symptom:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The first call with a symptom."""
+    """The first call with a symptom; shrunk says how much smaller it was made, where that was tried."""
 
     symptom: Symptom
     entry: Mapping[str, Any]
     record: Record
+    shrunk: str = ""
 
     @property
     def saved(self) -> SavedEntry:
-        """The entry as it is saved: with the symptom and the reason above it."""
-        return SavedEntry(self.symptom.op, SUITE, self.entry, (str(self.symptom), self.record.reason[:_LONGEST]))
+        """The entry as it is saved: with the symptom, the reason and how it was shrunk above it."""
+        comments = (str(self.symptom), self.record.reason[:_LONGEST], *filter(None, (self.shrunk,)))
+        return SavedEntry(self.symptom.op, SUITE, self.entry, comments)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """A finding after shrinking, and whether a signal ended that."""
+
+    finding: Finding
+    interrupted: bool
 
 
 def is_finding(record: Record) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -16,7 +16,7 @@ from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, OUR_
 from mluops_cli.execution.interrupt import interruptible
 from mluops_cli.search.case_runner import CaseRunner, case_folder
 from mluops_cli.search.fuzz.drawing import pairs_of
-from mluops_cli.search.fuzz.findings import Finding, Symptom, is_finding, set_right, symptom_of
+from mluops_cli.search.fuzz.findings import Finding, Reduced, Symptom, is_finding, set_right, symptom_of
 from mluops_cli.search.fuzz.supply import Search, Supplied, supplying
 
 _TICK: Final = 0.2  # seconds between looks at the time and at interrupts
@@ -58,7 +58,8 @@ class Outcome:
     again: int = 0  # failures with a symptom that was found before
     problems: list[str] = field(default_factory=list)  # of operators and of mluops itself
     coverage: dict[str, Coverage] = field(default_factory=dict)
-    seconds: float = 0.0
+    seconds: float = 0.0  # without those that findings were shrunk in
+    settled: int = 0  # so many of the findings are as they stay
     interrupted: bool = False
 
     @property
@@ -77,7 +78,10 @@ class Watcher(Protocol):
     """Is told what happens."""
 
     def found(self, outcome: Outcome, finding: Finding) -> None:
-        """A new symptom was found: it is the last of the outcome's findings."""
+        """A new symptom was found: it is the last of the outcome's findings, not shrunk yet."""
+
+    def settled(self, outcome: Outcome, finding: Finding) -> None:
+        """A finding stays as it is now: shrunk, where that is asked for."""
 
     def beat(self, outcome: Outcome) -> None:
         """Time has passed."""
@@ -85,13 +89,17 @@ class Watcher(Protocol):
 
 @dataclass
 class FuzzRun:
-    """A search with an implementation."""
+    """A search with an implementation.
+
+    reduce shrinks a finding; it is told how to see that a signal asks to end.
+    """
 
     search: Search
     options: CaseOptions
     limits: Limits
     jobs: int
     watcher: Watcher
+    reduce: Callable[[Finding, Callable[[], bool]], Reduced] | None = None
 
     def run(self) -> Outcome:
         """Draw, make and run calls until a limit is reached or a signal asks to end.
@@ -123,12 +131,26 @@ class FuzzRun:
                         beat,
                     )
                     outcome.interrupted = finished.interrupted
+                start += self._settle(outcome, interrupt.is_set)
                 beat()
                 if interrupt.is_set() or outcome.interrupted:
                     outcome.interrupted = True
                     break
         outcome.seconds = time.monotonic() - start
         return outcome
+
+    def _settle(self, outcome: Outcome, stopped: Callable[[], bool]) -> float:
+        """Shrink the new findings; the seconds that it took."""
+        start = time.monotonic()
+        while outcome.settled < len(outcome.findings):
+            finding = outcome.findings[outcome.settled]
+            if self.reduce is not None and not (outcome.interrupted or stopped()):
+                reduced = self.reduce(finding, stopped)
+                finding = outcome.findings[outcome.settled] = reduced.finding
+                outcome.interrupted = reduced.interrupted
+            outcome.settled += 1
+            self.watcher.settled(outcome, finding)
+        return time.monotonic() - start
 
     def _over(self, outcome: Outcome, start: float) -> bool:
         late = self.limits.seconds is not None and time.monotonic() - start >= self.limits.seconds

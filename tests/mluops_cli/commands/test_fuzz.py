@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -17,9 +18,15 @@ FAULTY = Path(faulty_kernels.__file__).parent
 
 KERNELS = """
 import os
+import time
 
 def crash(op, inputs, outputs, params):
     os.abort()
+
+def hang(op, inputs, outputs, params):
+    if inputs["x"].shape[2] > 2:
+        time.sleep(100)
+    return "NOT_SUPPORTED"
 
 def refuse(op, inputs, outputs, params):
     return "NOT_SUPPORTED"
@@ -47,7 +54,8 @@ def test_a_right_kernel_has_no_findings(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("op", "module", "name"),
     [
-        ("psamask_backward", "psamask", "half_of_even_mask_rounded_up"),
+        ("psamask_backward", "psamask", "writes_nothing"),
+        pytest.param("psamask_backward", "psamask", "half_of_even_mask_rounded_up", marks=pytest.mark.slow),
         pytest.param("get_indice_pairs", "get_indice_pairs", "pad_of_axis_0", marks=pytest.mark.slow),
     ],
 )
@@ -59,7 +67,8 @@ def test_a_finding_is_saved_and_is_the_same_case_again(
     ran = cli("fuzz", op, "--impl", impl, "--cases", 120, "--findings", 1, "--save", save, "-j", 1)
     assert ran.code == 1, ran.out + ran.err
     assert f"finding 1: {op}" in ran.out
-    assert "- name: seed1_" in ran.out
+    assert re.search(r"\n  [\dx, ]+ -> [\dx, ]+, \d+ runs?\n    - name: seed1_", ran.out)
+    assert re.search(r"# [\dx, ]+ -> [\dx, ]+, \d+ runs?\n    - name: seed1_", save.read_text())
     assert cli("gen", "--spec", save, "--out", tmp_path / "cases").code == 0
     again = cli("run", tmp_path / "cases", "--impl", impl, "--out", tmp_path / "out")
     assert again.code == 1
@@ -72,6 +81,21 @@ def test_a_crash_is_a_finding(cli: Cli, kernels: Path) -> None:
     assert ran.code == 1
     assert "finding 1: roi_crop_forward, crash: its process died of signal N (SIGABRT)" in ran.out
     assert "1 finding, 1 further failure like them" in ran.out
+
+
+@pytest.mark.slow
+def test_a_hang_is_shrunk(cli: Cli, kernels: Path) -> None:
+    ran = cli("fuzz", "psamask_forward", "--impl", f"python:{kernels}:hang", "--cases", 12, "--timeout", 3, "-j", 2)
+    assert ran.code == 1
+    assert "finding 1: psamask_forward, timeout: no answer within N s" in ran.out
+    assert re.search(r"-> \dx\dx3x1, \d+ runs", ran.out)
+
+
+def test_what_is_not_shrunk_is_printed_as_it_was_drawn(cli: Cli, kernels: Path) -> None:
+    ran = cli("fuzz", "psamask_forward", "--impl", f"python:{kernels}:zeros", "--cases", 4, "-j", 1, "--no-shrink")
+    assert ran.code == 1
+    assert "finding 1: psamask_forward: y, zero" in ran.out
+    assert "->" not in ran.out
 
 
 def test_one_that_refuses_everything_has_proven_nothing(cli: Cli, kernels: Path) -> None:

@@ -1,0 +1,62 @@
+"""A runner of cases in this process, for tests of kernels that neither crash nor hang."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mluops_cli.core.case_options import CaseOptions
+from mluops_cli.core.discovery import PlannedCase
+from mluops_cli.core.events import RunFinished
+from mluops_cli.core.record import Record, Tally
+from mluops_cli.execution.case.case_run import run_case
+from mluops_cli.implementations.python import Python
+from mluops_cli.search.case_runner import CaseRunner, Listen
+from mluops_cli.search.fuzz.findings import Symptom
+from mluops_cli.search.shrinking.candidate import Candidate
+from mluops_cli.search.shrinking.reduction import symptom_judge
+from mluops_cli.search.shrinking.shrinker import Shrunk
+from schemas.errors import MluopsError
+
+
+class InProcess(CaseRunner):
+    """Runs `python:` kernels as a worker process does."""
+
+    def __init__(self, kernel: str, folder: Path) -> None:
+        super().__init__(CaseOptions(kernel, bound="fail", relations=True), folder, 1)
+        self.symptoms: list[Symptom | None] = []
+        self.kernel = Python(kernel.removeprefix("python:"))
+
+    def run(self, cases: Sequence[PlannedCase], listen: Listen, beat: Callable[[], None] | None = None) -> RunFinished:
+        """Run cases; listen gets the record of each, and its files are removed."""
+        for case in cases:
+            result = run_case({"file": case.file, "manifest_meta": None}, self.kernel, self.settings.worker)
+            result = {key: each for key, each in result.items() if key not in ("retire", "traceback")}
+            record = Record(case.id, case.op, case.suite, case.file, self.kernel.name, **result)
+            if record.status == "error" and record.blame is None:
+                record.blame = "implementation"
+            self.symptoms.append(symptom_judge()(record))
+            listen(record)
+            for file in case.files:
+                Path(file).unlink(missing_ok=True)
+        return RunFinished(Tally(), 0, 0.0, 0, False)
+
+
+def lower_ones(runner: CaseRunner, shrunk: Shrunk, ops: Sequence[str], suite: str) -> list[str]:
+    """The symbols that can be lowered by 1, all else fixed, with the same symptom: none, where the call is minimal."""
+    judge = symptom_judge(ops)
+    wanted = judge(shrunk.record)
+    found = []
+    for symbol, value in shrunk.candidate.numbers.items():
+        lower = _run(runner, shrunk.candidate.with_numbers({symbol: value - 1}), suite)
+        if lower is not None and judge(lower) == wanted:
+            found.append(str(symbol))
+    return found
+
+
+def _run(runner: CaseRunner, candidate: Candidate, suite: str) -> Record | None:
+    try:
+        entry = candidate.entry(runner.folder)
+    except (MluopsError, NameError, ArithmeticError):
+        return None
+    return runner.run_entry(candidate.contract.op, suite, entry)
