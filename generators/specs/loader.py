@@ -88,13 +88,15 @@ def _documents(path: Path) -> Iterator[Document]:
     """The spec file and what it includes, and so on; InputError with everything that is wrong with them."""
     errors: list[InputError] = []
     read: list[str] = []
+    op: object = None
     following: Path | None = path
     while following is not None:
         document = load_yaml(following)
         if not isinstance(document.data, dict):
             message = f"found {shown(document.data)}, expected a mapping with op and suites"
             raise InputError(message, document.place(()))
-        errors += grammar_errors(document, SpecPart if read else SpecFile)
+        op = op if read else document.data.get("op")
+        errors += grammar_errors(document, SpecPart if read else SpecFile, op)
         read.append(os.path.realpath(following))
         yield document
         following = _included(document, following, read)

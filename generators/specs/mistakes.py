@@ -76,8 +76,10 @@ def _message(error: Any, path: KeyPath, model: type[BaseModel]) -> str:
         return f"missing key {str(last)!r}"
     if kind == "extra_forbidden":
         parents = [member for node in _nodes(schema, path[:-1]) for member in _unfolded(schema, node)]
-        known = {key for node in parents for key in node.get("properties", ())}
-        return f"unknown key {str(last)!r}{did_you_mean(str(last), known)}"
+        known = {key: child for node in parents for key, child in node.get("properties", {}).items()}
+        deeper = [f"{key}.{last}" for key, child in known.items() if _has_key(schema, child, str(last))]
+        likely = deeper[0] if len(deeper) == 1 else str(last)
+        return f"unknown key {str(last)!r}{did_you_mean(likely, {*known, *deeper})}"
     if kind in ("value_error", "assertion_error"):  # a validator's own words
         return str(error["msg"].partition(", ")[2])
     if last == _KEY:
@@ -136,6 +138,11 @@ def _fitting(schema: Node, nodes: list[Node], value: Any) -> list[Node]:
 def _unfolded(schema: Node, node: Node) -> Iterator[Node]:
     """As _members, also of a union that has a word of its own."""
     yield from _members(schema, {key: value for key, value in node.items() if key != "word"})
+
+
+def _has_key(schema: Node, node: Node, key: str) -> bool:
+    """Whether a mapping that a node describes has such a key."""
+    return any(key in member.get("properties", ()) for member in _unfolded(schema, node))
 
 
 def _children(node: Node, step: str | int) -> Iterator[Node]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from generators.operator_registry import operators
 from generators.specs.axes import axis_groups, axis_values, multiples
 from generators.specs.fields import Model
-from generators.specs.mistakes import Mistake, mistakes, shown
+from generators.specs.mistakes import mistakes, shown
 from generators.specs.models import Fields
 from generators.specs.yaml_loader import Document, KeyPath
 from schemas.errors import InputError, SourceLocation
@@ -23,9 +23,18 @@ _FIXED: Final = VARYING | {"name", "derive"}
 Locate = Callable[[KeyPath, bool], SourceLocation]  # (key path, whether its key is meant)
 
 
-def grammar_errors(document: Document, model: type[Model]) -> list[InputError]:
-    """The keys and values of a file that its model doesn't allow."""
-    return [_error(each, (), document.place) for each in mistakes(model, document.data)]
+def grammar_errors(document: Document, model: type[Model], op: object) -> list[InputError]:
+    """The keys and values of a file that its model doesn't allow; op is what the spec says is its operator."""
+    paths = _paths_of(op)
+    errors = []
+    for each in mistakes(model, document.data):
+        *parent, key = each.path or ("",)
+        meant = paths.get(str(key)) if each.at_key and _is_entry(parent) else None
+        if meant and key != "shape":
+            meant = meant.removesuffix(".shape")  # of a tensor an entry takes more than that
+        message = f"unknown key {key!r}{did_you_mean(meant, [meant])}" if meant else each.message
+        errors.append(InputError(message, document.place(each.path, each.at_key)))
+    return errors
 
 
 def nested(path: str, value: Any) -> dict[str, Any]:
@@ -42,8 +51,7 @@ class VariantCheck:
     def __init__(self, op: str, lists: Mapping[str, Any], locate: Locate) -> None:
         self._lists = lists
         self._locate = locate
-        operator = operators().get(op)
-        self._paths = dict(_dotted_paths(operator.contract)) if operator is not None else {}
+        self._paths = _paths_of(op)
 
     def errors(self, entry: Mapping[str, Any], at: KeyPath) -> Iterator[InputError]:
         """What is wrong with the combinations of an entry, defaults included."""
@@ -131,8 +139,15 @@ class VariantCheck:
             yield self._at((*at, *each.path[len(steps) :]) if inside else at, each.message)
 
 
-def _error(mistake: Mistake, at: KeyPath, locate: Locate) -> InputError:
-    return InputError(mistake.message, locate((*at, *mistake.path), mistake.at_key))
+def _is_entry(path: Sequence[str | int]) -> bool:
+    """Whether a key path is that of an entry, or of what is laid under all entries."""
+    return path == ["defaults"] or (len(path) == 3 and path[0] == "suites")
+
+
+def _paths_of(op: object) -> dict[str, str]:
+    """The words that people write for dotted paths of an operator's entries; none for an unknown operator."""
+    operator = operators().get(op) if isinstance(op, str) else None
+    return dict(_dotted_paths(operator.contract)) if operator is not None else {}
 
 
 def _dotted_paths(contract: Any) -> Iterator[tuple[str, str]]:

@@ -34,11 +34,13 @@ def command(
 ) -> int:
     """Compare the runs in OLD and NEW by case id. Exit code 1 where a case fails that didn't, on the rest by policy."""
     from mluops_cli.commands.outcomes import read
-    from mluops_cli.core.output_files import STDOUT, write_text
+    from mluops_cli.core.output_files import STDOUT, refuse_inputs, write_text
     from mluops_cli.reports.markdown.changes import changes_markdown, changes_text
     from mluops_cli.results.compare import compare_runs
+    from mluops_cli.results.finished import run_files
     from mluops_cli.results.gate import Changes, broken_changes, load_policy
 
+    refuse_inputs({"--json": json_file, "--md": md_file}, [*run_files(old), *run_files(new), policy, waivers])
     rules = (load_policy(policy).against_base if policy else None) or Changes()
     found = compare_runs(read(old), read(new, waivers), rules.grown or growth)
     if json_file:

@@ -46,6 +46,8 @@ def command(
         ci = detect_server()
     elif not any((junit, html, md, csv, ci)):
         junit, html, md, csv = (out / name for name in ("junit.xml", "report.html", "report.md", "report.csv"))
-    for path in ReportFiles(out, junit, html, md, csv, lang, ci, base).write(run):
+    reports = ReportFiles(out, junit, html, md, csv, lang, ci, base)
+    reports.refuse_inputs([waivers])
+    for path in reports.write(run):
         click.echo(path, err=True)
     return 0

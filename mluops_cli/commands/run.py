@@ -98,6 +98,8 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     make_folder(out)
     refuse_foreign(out)
     reports = run_options.report_files(out, given)
+    if reports is not None:
+        reports.refuse_inputs([given["waivers"], *(file for case in cases for file in case.files)])
     with (
         closing(JsonResults(out, strict=given["strict"], shard=given["part"] or "")) as results,
         closing(_console()) as console,

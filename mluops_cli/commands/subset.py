@@ -56,7 +56,7 @@ def command(
     """
     from mluops_cli.core.case_lists import case_list
     from mluops_cli.core.discovery import plan_cases
-    from mluops_cli.core.output_files import write_text
+    from mluops_cli.core.output_files import refuse_inputs, write_text
     from mluops_cli.search.subset.by_mutants import killing_power
     from mluops_cli.search.subset.by_pairs import covering_power
     from mluops_cli.search.subset.choice import choose
@@ -65,6 +65,7 @@ def command(
     if not cases:
         click.echo("no case is selected", err=True)
         return NOTHING_SELECTED
+    refuse_inputs({"--out": out}, [file for case in cases for file in case.files])
     ids = [case.id for case in cases]
     choice = choose(killing_power(folder, ids) if measure == "mutants" else covering_power(cases), budget)
     remarks = list(choice.words())

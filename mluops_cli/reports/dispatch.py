@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mluops_cli.core.events import Event, RunFinished
-from mluops_cli.core.output_files import STDOUT, write_text
+from mluops_cli.core.output_files import STDOUT, refuse_inputs, write_text
 from mluops_cli.core.record import Record
-from mluops_cli.results.finished import FinishedRun, no_collection, read_run
+from mluops_cli.results.finished import FinishedRun, no_collection, read_run, run_files
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,11 @@ class ReportFiles:
         """Listen to the run."""
         if isinstance(event, RunFinished):
             self.write(read_run(self.out))
+
+    def refuse_inputs(self, others: Iterable[str | Path | None] = ()) -> None:
+        """InputError where a report would be written over the run's own files, these others, or another report."""
+        outputs = {f"--{name}": getattr(self, name) for name in ("junit", "html", "md", "csv")}
+        refuse_inputs(outputs, [*run_files(self.out), *(run_files(self.base) if self.base else ()), *others])
 
     def write(self, run: FinishedRun) -> list[Path]:
         """Write the reports and return the paths of the files."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from mluops_cli.core.filters import is_partial
 from mluops_cli.core.record import RESULTS, Record, Tally
 from mluops_cli.core.statuses import FAILING, STATUSES
-from mluops_cli.results.jsonl import SUMMARY, read_results
+from mluops_cli.results.jsonl import SUMMARY, read_results, refuse_special
 from schemas.errors import InputError, SourceLocation
 
 
@@ -184,6 +184,11 @@ def read_run(out: Path, change: Callable[[Record], Record] | None = None) -> Fin
     return FinishedRun(out, records, summary)
 
 
+def run_files(out: Path) -> tuple[Path, Path]:
+    """The files in a run's folder that it is read from."""
+    return out / RESULTS, out / SUMMARY
+
+
 def _is_partial(shard: Any) -> bool:
     """Whether the run was that of a part of the selected cases, by the summary's I/N."""
     try:
@@ -219,6 +224,7 @@ def _check_counts(out: Path, counts: Counter[str], summary: Mapping[str, Any]) -
 def read_summary(out: Path) -> dict[str, Any]:
     """Read the summary of a run, empty where there is none; InputError where it is something else."""
     path = out / SUMMARY
+    refuse_special(path)
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -163,6 +163,7 @@ def read_results(out: Path) -> Iterator[Record]:
 
 def _lines(path: Path) -> Iterator[bytes]:
     """Read the lines of a file, the last of which may be cut off; none where there is no file."""
+    refuse_special(path)
     try:
         with path.open("rb") as file:
             yield from file
@@ -183,8 +184,15 @@ def _parser() -> Callable[[bytes], Any]:
     return parse
 
 
+def refuse_special(path: Path) -> None:
+    """InputError where a pipe, a device or a folder has the name of a run's file: opening a pipe would wait."""
+    if path.exists() and not path.is_file():
+        raise InputError("not a file of mluops run: it is no regular file", SourceLocation(str(path)))
+
+
 def refuse_foreign(out: Path) -> None:
     """Raise InputError where results.jsonl or summary.json is not a file of mluops."""
+    refuse_special(out / SUMMARY)
     first_line = next((line for line in _lines(out / RESULTS) if line.endswith(b"\n")), None)
     summary = (out / SUMMARY).read_bytes() if (out / SUMMARY).exists() else None
     for name, text, key in ((RESULTS, first_line, "case"), (SUMMARY, summary, "exit_code")):

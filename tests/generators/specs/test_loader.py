@@ -207,8 +207,16 @@ suites:
         ("N: 1", 'N: "2"', ["6:18: suites.s[0].sizes.N: found '2', expected an integer of 0 or more"]),
         ("h_mask: 3", 'h_mask: "5"', ["5:43: suites.s[0].params.h_mask: found '5', expected an integer"]),
         ("sizes: {N: 1}", "matrix: {h_mask: [1]}", ["6:16: suites.s[0].matrix.h_mask: unknown key 'h_mask': did you"]),
+        ("sizes: {N: 1}", "h_mask: 1", ["6:7: suites.s[0].h_mask: unknown key 'h_mask': did you mean 'params.h_mask'"]),
+        ("sizes: {N: 1}", "x: {}", ["6:7: suites.s[0].x: unknown key 'x': did you mean 'inputs.x'?"]),
+        ("suites:", "defaults: {N: 1}\nsuites:", ["2:12: defaults.N: unknown key 'N': did you mean 'sizes.N'?"]),
+        ("sizes: {N: 1}", "inputs: {x: {uniform: [0, 1]}}",
+         ["6:20: suites.s[0].inputs.x.uniform: unknown key 'uniform': did you mean 'dist.uniform'?"]),
     ],
-    ids=["indented", "size in quotes", "parameter in quotes", "key of a matrix"],
+    ids=[
+        "indented", "size in quotes", "parameter in quotes", "key of a matrix", "parameter", "tensor", "default",
+        "distribution",
+    ],
 )  # fmt: skip
 def test_d18_a_mistake_is_shown_with_its_line_and_the_likely_key(
     tmp_path: Path, old: str, new: str, told: list[str]

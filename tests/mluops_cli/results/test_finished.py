@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from mluops_cli.core.record import Record, read_record
 from mluops_cli.results.finished import judged, no_collection, read_run, worst
 from schemas.errors import InputError
 from tests.mluops_cli.conftest import Cli
+from tests.mluops_cli.execution.conftest import write_psamask
 from tests.mluops_cli.reports.sample import criterion, mixed_records, record, write_run
 from tools.result_schemas import FOLDER, Summary, built
 
@@ -123,6 +125,20 @@ def test_f2_lost_and_added_results_are_found_by_every_command(command: str, tmp_
     for counts in wrong:
         write_run(out, [record("op/s/a")], counts=counts)
         assert "expected a number for each status" in cli(*arguments).err
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "summary.json"])
+@pytest.mark.parametrize("command", ["report", "gate", "replay", "compare", "run"])
+def test_f12_a_pipe_in_the_place_of_a_run_s_file_is_not_opened(
+    command: str, name: str, tmp_path: Path, cli: Cli
+) -> None:
+    out = write_run(tmp_path / "out", [record("op/s/a", "fail")])
+    (out / name).unlink()
+    os.mkfifo(out / name)
+    arguments = {"compare": (out, out), "run": (write_psamask(tmp_path, "case"), "--out", out)}.get(command, (out,))
+    ran = cli(command, *arguments)
+    assert ran.code == 2
+    assert str(out) in ran.err
 
 
 def test_f2_waivers_change_no_counts(tmp_path: Path) -> None:
