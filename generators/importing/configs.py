@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from generators.importing.config_models import CaseConfig, Distribution, TensorConfig, config_dtype
 from generators.importing.draft import CaseDraft, Imported, TensorDraft, dist_of, plain, stricter_criteria
 from generators.importing.shapes import Shape, shapes_of
-from generators.specs.mistakes import mistakes, shown
+from generators.specs.mistakes import Mistake, mistakes, shown
 from generators.specs.yaml_loader import key_text
 from schemas.criteria import NAMES
 from schemas.errors import InputError, SourceLocation
@@ -116,14 +116,18 @@ def _unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _entry(config: Config, common: Mapping[str, Any], local: Any, section: str, index: int) -> list[CaseDraft]:
-    """The cases of one entry; InputError with the key path of everything that is wrong with it."""
+    """The cases of one entry; none where something is wrong with its keys, which goes to the config's errors.
+
+    InputError where something else is wrong.
+    """
     where = f"{section}[{index}]"
     if not isinstance(local, dict):
         raise InputError(f"found {shown(local)}, expected an object", config.place(where))
     given = {key: value for key, value in {**common, **local}.items() if key not in _GLOBAL}
     wrong = list(mistakes(CaseConfig, given))
     if wrong:
-        raise _together(config, local, where, [(each.path, each.message) for each in wrong])
+        config.imported.errors += [_error(config, local, where, each) for each in wrong]
+        return []
     entry = CaseConfig.model_validate(given)
     config.check_keys(local, frozenset(CaseConfig.model_fields), f"in {section}")
     for role in ("inputs", "outputs"):
@@ -137,15 +141,11 @@ def _entry(config: Config, common: Mapping[str, Any], local: Any, section: str, 
     ]
 
 
-def _together(
-    config: Config, local: Mapping[str, Any], where: str, wrong: Sequence[tuple[Sequence[str | int], str]]
-) -> InputError:
-    """One error of several, each with its key path: below the entry, or of a global key."""
-    errors = []
-    for path, message in wrong:
-        own = f"{where}.{key_text(path)}" if not path or path[0] in local else key_text(path)
-        errors.append(InputError(message, config.place(own.rstrip("."))))
-    return errors[0] if len(errors) == 1 else InputError("\n".join(map(str, errors)))
+def _error(config: Config, local: Mapping[str, Any], where: str, wrong: Mistake) -> InputError:
+    """What is wrong with an entry, with its key path: below the entry, or of a global key."""
+    path = wrong.path
+    own = f"{where}.{key_text(path)}" if not path or path[0] in local else key_text(path)
+    return InputError(wrong.message, config.place(own.rstrip(".")))
 
 
 def _case(

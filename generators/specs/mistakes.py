@@ -19,6 +19,7 @@ from schemas.suggest import did_you_mean
 Node = Mapping[str, Any]  # of a JSON Schema
 
 _KEY: Final = "[key]"  # pydantic's last step of a location where a key itself is wrong
+_UNQUOTE: Final = ": write it without quotes"
 _WIDTH: Final = 60
 _TYPES: Final = {
     "integer": "an integer", "number": "a number", "string": "text", "boolean": "true or false", "null": "null",
@@ -52,8 +53,9 @@ def mistakes(model: type[BaseModel], data: Any) -> Iterator[Mistake]:
             if of_union and any(len(other) > len(path) and other[: len(path)] == path for other in paths):
                 continue
             message = _message(each, path, model)
-            if (path, message) not in seen:
-                seen.add((path, message))
+            told = (path, message.removesuffix(_UNQUOTE))  # each member of a union has its say
+            if told not in seen:
+                seen.add(told)
                 yield Mistake(path, at_key, message)
 
 
@@ -95,7 +97,7 @@ def _message(error: Any, path: KeyPath, model: type[BaseModel]) -> str:
     if kind == "finite_number":
         expected = expected.replace("a number", "a finite number")
     quoted = isinstance(value, str) and isinstance(plain_scalar(value), (int, float)) and kind != "literal_error"
-    return f"found {shown(value)}, expected {expected}{': write it without quotes' if quoted else ''}"
+    return f"found {shown(value)}, expected {expected}{_UNQUOTE if quoted else ''}"
 
 
 # ---- the JSON Schema as words ----
