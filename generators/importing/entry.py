@@ -102,7 +102,7 @@ def _params(draft: CaseDraft, contract: Contract, note: Note) -> dict[str, Any]:
     params = {name: draft.params[name] for name in sorted(passed & draft.params.keys())}
     for name, value in params.items():
         if not _holdable(value):
-            raise InputError(f"parameter {name} is {value!r}, expected whole numbers")
+            raise Unwritable(f"parameter {name} is {value!r}, expected whole numbers")
     return params
 
 

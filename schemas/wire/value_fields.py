@@ -86,7 +86,8 @@ def shaped(flat: NDArray[Any], dtype: DType, shape: tuple[int, ...], strides: tu
     planar = dtype.name == "int31"
     items = flat.reshape(2, -1) if planar else flat.reshape((-1, *whole[len(shape) :]))
     axis = 1 if planar else 0
-    steps = tuple(stride * items.strides[axis] for stride in strides)
+    # No step is made along a dim of 1, and its stride may be beyond what NumPy holds.
+    steps = tuple(stride * items.strides[axis] if dim > 1 else 0 for dim, stride in zip(shape, strides, strict=True))
     head, tail = items.strides[:axis], items.strides[axis + 1 :]
     return np.lib.stride_tricks.as_strided(items, whole, head + steps + tail)
 

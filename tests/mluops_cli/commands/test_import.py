@@ -215,6 +215,23 @@ def test_d25_wrong_entries_are_left_out_and_the_others_imported(cli: Cli, tmp_pa
     assert cli("gen", "--spec", tmp_path / "specs", "--out", tmp_path / "cases", "-j", "1").code == 0
 
 
+def test_d25_a_parameter_of_a_wrong_type_is_a_wrong_entry(cli: Cli, tmp_path: Path) -> None:
+    """A case that the operator can't have is left out with a warning, exit 0; so was this."""
+    entries = [
+        {"inputs": [{"shape": [1, 2, 3, 9]}], "outputs": [{"shape": [1, 2, 3, 6]}],
+         "op_params": {"psa_type": 0, "h_mask": h_mask, "w_mask": 3}}
+        for h_mask in (3, "3", None, 3.5)
+    ]  # fmt: skip
+    path = write_config(tmp_path, op_name="psamask_forward", manual_data=entries)
+    ran = cli("import", path, "--out", tmp_path / "specs")
+    assert ran.code == 2
+    assert sorted(ran.err.splitlines()) == [
+        f"config.json: manual_data[{number}]: left out: parameter h_mask is {found}, expected whole numbers"
+        for number, found in ((1, "'3'"), (2, "None"), (3, "3.5"))
+    ]
+    assert len(cases(tmp_path / "specs" / "psamask_forward.yaml")) == 1
+
+
 def test_e8_files_of_one_shape_and_other_values_are_other_entries(cli: Cli, tmp_path: Path) -> None:
     assert cli("gen", "get_indice_pairs", "--suite", "demo", "--out", tmp_path / "gen", "-j", "1").code == 0
     source = next(path for path in sorted((tmp_path / "gen").rglob("*.pb")) if read_case(path).inputs[0].elements)

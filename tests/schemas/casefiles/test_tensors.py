@@ -219,6 +219,10 @@ def test_strides(tmp_path: Path) -> None:
     assert not record.array().flags.writeable
     node.input[0].shape.dim_stride[:] = [3, 1]
     assert read(tmp_path, node).inputs[0].strides is None  # dense
+    node.input[0].shape.dims[:], node.input[0].value_i[:] = [1, 10], range(10)
+    node.input[0].shape.dim_stride[:] = [2**63 - 1, 1]  # E10: of a dim of 1 no step is made, 8 times it overflowed
+    far = read(tmp_path, node).inputs[0]
+    assert (far.strides, far.array().tolist()) == ((2**63 - 1, 1), [[*range(10)]])
     for strides, message in (([1], "1 strides"), ([-1, 1], "negative stride"), ([2**62, 2**62], "2^63")):
         node.input[0].shape.dim_stride[:] = strides
         with pytest.raises(InputError, match=re.escape(message)):
