@@ -61,10 +61,13 @@ class RandomData:
         """
         if self.distribution not in KINDS:
             raise InputError(f"random_data of {self.distribution}: expected {', '.join(KINDS)}")
+        if not (math.isfinite(self.first) and math.isfinite(self.second)):
+            numbers = zip(self.names, (self.first, self.second), strict=True)
+            raise InputError(f"random_data: {' and '.join(f'{n} {x:g}' for n, x in numbers)} are not both finite")
         part = _PARTS.get(dtype, dtype)
         low, high = (self.second, self.first) if self.inverted else (self.first, self.second)
         raw: dict[str, Any] = {KINDS[self.distribution]: [low, high]}
-        if self.distribution == "UNIFORM" and low == high and math.isfinite(low):
+        if self.distribution == "UNIFORM" and low == high:
             raw = {"constant": low if part in DTYPES and DTYPES[part].is_float else math.floor(low)}
         try:
             return parse_values(raw, {}, part)

@@ -39,8 +39,9 @@ def refuse_inputs(outputs: Mapping[str, Path | None], inputs: Iterable[str | Pat
         if identity is not None:
             wanted[identity] = option
     for each in inputs if wanted else ():
-        if each is not None and (option := wanted.get(_identity(each))):
-            raise InputError(f"{option} {outputs[option]}: this command reads that file: give {option} another one")
+        of_input = None if each is None else wanted.get(_identity(each))
+        if of_input is not None:
+            raise InputError(f"{of_input} {outputs[of_input]}: this command reads that file: give it another one")
 
 
 def _identity(path: str | Path) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -34,14 +33,8 @@ def check_bounds(case: CaseFile, operator: Operator | None) -> Iterator[Finding]
 def _check_bounds(record: TensorRecord, place: str) -> Iterator[Finding]:
     asked = RandomData.of(record.random)
     first, second = asked.first, asked.second
-    if asked.distribution not in KINDS:
-        text = f"{asked.distribution} can't be drawn"
-        yield Finding(ERROR, "distribution", place, text, "use UNIFORM or GAUSSIAN")
-    elif not (math.isfinite(first) and math.isfinite(second)):
-        text = f"{asked.names[0]} {first:g} and {asked.names[1]} {second:g} are not both finite"
-        yield Finding(ERROR, "bounds", place, text)
-    elif problem := _problem(asked, record):
-        yield Finding(ERROR, "bounds", place, problem)
+    if problem := _problem(asked, record):
+        yield Finding(ERROR, "bounds" if asked.distribution in KINDS else "distribution", place, problem)
     elif asked.distribution == "GAUSSIAN":
         if second == 0:
             yield Finding(WARNING, "bounds", place, "sigma is 0: every value is mu")

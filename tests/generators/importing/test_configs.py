@@ -304,8 +304,8 @@ def test_d25_a_wrong_entry_costs_no_other_and_a_wrong_global_key_is_one_error(tm
     imported = read_config(config(tmp_path, manual_data=[ENTRY, ENTRY], seed=-1))
     assert imported.drafts == []
     assert [str(error).partition("config.json: ")[2].partition(":")[0] for error in imported.errors] == ["seed"]
-    wrong = ENTRY | {"contain_nan": "False"}
-    imported = read_config(config(tmp_path, manual_data=[ENTRY, wrong, ENTRY], seed=-1))  # beside a mistake of its own
+    text = ENTRY | {"contain_nan": "False"}
+    imported = read_config(config(tmp_path, manual_data=[ENTRY, text, ENTRY], seed=-1))  # beside a mistake of its own
     assert [str(error).partition("config.json: ")[2].partition(":")[0] for error in imported.errors] == [
         "seed", "manual_data[1].contain_nan",
     ]  # fmt: skip

@@ -84,7 +84,7 @@ RULES = [
     (PSAMASK, "lower_bound: -1", "lower_bound: 1", "warning", "bounds", "equal bounds: every value is 1"),
     (PSAMASK, "lower_bound: -1", "lower_bound: nan", "error", "bounds", "not both finite"),
     (PSAMASK, "lower_bound: -1", "lower_bound_double: 7", "warning", "bounds", "inverted bounds: lower_bound 7"),
-    (PSAMASK, "seed: 3", "seed: 3 distribution: BINOMIAL", "error", "distribution", "BINOMIAL can't be drawn"),
+    (PSAMASK, "seed: 3", "seed: 3 distribution: BINOMIAL", "error", "distribution", "random_data of BINOMIAL: "),
     (PSAMASK, "seed: 3", "distribution: GAUSSIAN sigma: 0", "warning", "bounds", "sigma is 0"),
     (PSAMASK, "h_mask: 3", "h_mask: 4", "error", "contract", "expected h_mask*w_mask = 12"),
     (PSAMASK, "psa_type: 0", "psa_type: 2", "error", "contract", "psa_type is 2"),
@@ -242,6 +242,18 @@ def test_e9_random_data_that_nobody_draws_has_no_bounds_to_be_wrong(check: Any) 
     undrawn = PSAMASK.replace("DTYPE_FLOAT }", f"DTYPE_FLOAT {bounds} }}")
     for text in (beaten, output, undrawn, undrawn.replace("5 upper", "7 upper")):
         assert [each for each in check(text) if each[0] != "note"] == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["lower_bound: nan", "lower_bound_double: inf", "distribution: BINOMIAL", "distribution: GAUSSIAN sigma: inf"],
+)
+def test_e9_what_can_not_be_drawn_is_told_as_gen_does(check: Any, cli: Cli, tmp_path: Path, asked: str) -> None:
+    found = check(PSAMASK.replace("seed: 3 lower_bound: -1", f"seed: 3 {asked}"))
+    (message,) = [each[2] for each in found if each[0] == "error"]
+    ran = cli("gen", "--from", tmp_path / "case.prototxt", "--out", tmp_path / "out", "-j", 1)
+    assert ran.code == 2
+    assert ran.err.splitlines()[0].endswith(f'case.prototxt: input[0] "in": {message}')
 
 
 def test_e9_rows_that_the_data_do_not_give(check: Any) -> None:

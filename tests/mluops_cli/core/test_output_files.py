@@ -20,7 +20,7 @@ def test_a3_an_output_that_is_an_input_by_any_path_is_refused(tmp_path: Path) ->
     (tmp_path / "soft").symlink_to("in")
     for name in ("in", "hard", "soft", "folder/../in"):
         (tmp_path / "folder").mkdir(exist_ok=True)
-        with pytest.raises(InputError, match=r"--md .*: this command reads that file: give --md another one"):
+        with pytest.raises(InputError, match=r"--md .*: this command reads that file: give it another one"):
             refuse_inputs({"--html": None, "--md": tmp_path / name}, [None, str(tmp_path / "in")])
     with pytest.raises(InputError, match=r"--csv .*new: --md writes this file too"):
         refuse_inputs({"--md": tmp_path / "new", "--csv": tmp_path / "folder/../new"}, [])
