@@ -26,6 +26,14 @@ def _own_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_core() -> Iterator[None]:
+    """Commands that are told no -j start one worker, or none: the tests share the cores."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mluops_cli.core.hardware.machine.cpu_quota", lambda: 1.0)
+        yield
+
+
 Cli = Callable[..., Ran]
 
 
