@@ -39,22 +39,22 @@ def entry_point(folder: Path, package: str, name: str, source: str) -> None:
     metadata = folder / f"{package}-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[mluops.operators]\n{name} = {package}:{name}\n")
+    (metadata / "entry_points.txt").write_text(f"[mluops.operators]\n{package} = {package}:{name}\n")
 
 
-@pytest.mark.parametrize(
-    ("source", "problem"),
-    [
-        ("raise RuntimeError('no card')", "RuntimeError: no card"),
-        ("raise SystemExit(0)", "SystemExit: 0"),
-        ("Broken = 5", "5 is no Operator"),
-        ("", "AttributeError"),
-        (GOOD.replace("good_op", "psamask_forward").replace("Good", "Broken"), "'psamask_forward' is registered twice"),
-    ],
+BROKEN = (  # source of a package, what is said of it
+    ("raise RuntimeError('no card')", "RuntimeError: no card"),
+    ("raise SystemExit(0)", "SystemExit: 0"),
+    ("Broken = 5", "5 is no Operator"),
+    ("", "AttributeError"),
+    (GOOD.replace("good_op", "psamask_forward").replace("Good", "Broken"), "'psamask_forward' is registered twice"),
 )
-def test_b9_a_broken_entry_point_is_named_and_the_others_work(tmp_path: Path, source: str, problem: str) -> None:
+
+
+def test_b9_broken_entry_points_are_named_and_the_others_work(tmp_path: Path) -> None:
     """FOUND B9: one broken package stopped `list` and all other commands."""
-    entry_point(tmp_path, "broken_package", "Broken", source)
+    for number, (source, _) in enumerate(BROKEN):
+        entry_point(tmp_path, f"broken_{number}", "Broken", source)
     entry_point(tmp_path, "good_package", "Good", GOOD)
     environment = {**os.environ, "PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}"}
 
@@ -64,12 +64,13 @@ def test_b9_a_broken_entry_point_is_named_and_the_others_work(tmp_path: Path, so
 
     listed = mluops("list", "psamask_forward")
     assert listed.returncode == 0, listed.stderr
-    assert "entry point 'Broken' of package broken_package gives no operator: " in listed.stderr
-    assert problem in listed.stderr
     unknown = mluops("list", "broken_op")
     assert unknown.returncode == 2
     assert "unknown operator 'broken_op'" in unknown.stderr
-    assert problem in unknown.stderr
+    for number, (_, problem) in enumerate(BROKEN):
+        named = f"entry point 'broken_{number}' of package broken_{number} gives no operator: "
+        for said in (listed.stderr, unknown.stderr):
+            assert any(named in line and problem in line for line in said.splitlines()), said
     code = "from generators.operator_registry import operator_named; print(operator_named('good_op').contract.op)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
     assert ran.stdout == "good_op\n"

@@ -31,6 +31,8 @@ CASE = Case(
     outputs=(TensorPlan("y", "float", "NHWC", (1, 1, 2, 2)),),
     criteria={"y": (Criterion("diff3", 0.0),)},
 )
+FORKS = multiprocessing.get_context("forkserver")  # a process of its own that need not import everything anew
+FORKS.set_forkserver_preload([__name__])
 CASES = {name: replace(CASE, name=name) for name in "abc"}
 FOLDER = "psamask_forward/demo"
 
@@ -115,7 +117,7 @@ def test_f7_after_a_kill_at_any_moment_the_next_gen_knows_its_own(tmp_path: Path
     """A second seed in some format over a first one in .pb, killed; then another case, and then the same again."""
     write(WriteOptions(tmp_path), "a", "b")
     second = WriteOptions(tmp_path, format)
-    process = multiprocessing.get_context("spawn").Process(target=killed, args=(second, "a", 2, moment))
+    process = FORKS.Process(target=killed, args=(second, "a", 2, moment))
     process.start()
     process.join()
     assert process.exitcode == 9
@@ -232,9 +234,8 @@ def slowly(folder: Path, said: Any) -> None:
 
 
 def test_f4_a_second_gen_waits_for_the_first(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    said = context.Queue()
-    first = context.Process(target=slowly, args=(tmp_path, said))
+    said = FORKS.Queue()
+    first = FORKS.Process(target=slowly, args=(tmp_path, said))
     first.start()
     assert said.get(timeout=60) == "at work"
     second = write(WriteOptions(tmp_path), "b")

@@ -118,7 +118,7 @@ def test_an_interrupted_run_is_resumed(cases: Path, tmp_path: Path, run: Any) ->
     assert not ran.summary["interrupted"]
 
 
-@pytest.mark.parametrize("gap", [0.0, 0.05, 0.1, 0.15, 0.3])
+@pytest.mark.parametrize("gap", [0.0, 0.1, *(pytest.param(gap, marks=pytest.mark.slow) for gap in (0.05, 0.15, 0.3))])
 def test_f14_a_second_ctrl_c_exits_with_130_whenever_it_comes(gap: float, cases: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = start(cases, out, SLOW, "-j", "1")

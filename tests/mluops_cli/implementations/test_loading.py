@@ -124,36 +124,36 @@ class Hostile(Good):
 """
 
 
-@pytest.mark.parametrize(
-    ("source", "problem"),
-    [
-        ("raise RuntimeError('no card')", "RuntimeError: no card"),
-        ("import no_such_package_at_all", "No module named 'no_such_package_at_all'"),
-        ("def broken(:", "SyntaxError"),
-        ("raise SystemExit(0)", "SystemExit: 0"),
-        ("broken = 5", "is 5, expected a named subclass of Implementation"),
-        ("", "AttributeError"),
-    ],
-)
-def test_b9_a_broken_entry_point_is_named_and_the_others_work(source: str, problem: str, tmp_path: Path) -> None:
-    entry_point(tmp_path, "broken_package", "mluops.implementations", "broken = broken_package:broken", source)
+BROKEN = {  # name of the implementation -> source of its package, what is said of it
+    "raises": ("raise RuntimeError('no card')", "RuntimeError: no card"),
+    "lacks": ("import no_such_package_at_all", "No module named 'no_such_package_at_all'"),
+    "cut": ("def broken(:", "SyntaxError"),
+    "exits": ("raise SystemExit(0)", "SystemExit: 0"),
+    "number": ("broken = 5", "is 5, expected a named subclass of Implementation"),
+    "empty": ("", "AttributeError"),
+}
+
+
+def test_b9_broken_entry_points_are_named_and_the_others_work(tmp_path: Path) -> None:
+    for name, (source, _) in BROKEN.items():
+        entry_point(tmp_path, f"{name}_package", "mluops.implementations", f"{name} = {name}_package:broken", source)
     good = "good = good_package:Good\nhostile = good_package:Hostile"
     entry_point(tmp_path, "good_package", "mluops.implementations", good, GOOD)
     environment = {**os.environ, "PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}", "COLUMNS": "500"}
     listed = mluops(tmp_path, environment, "implementations")
     assert listed.returncode == 0, listed.stderr
     lines = {line.split()[0]: " ".join(line.split()) for line in listed.stdout.splitlines()}
-    assert problem in lines["broken"]
-    assert "broken" in lines["broken"]
+    assert [name for name, (_, problem) in BROKEN.items() if problem not in lines[name]] == []
     assert lines["good"].startswith("good yes")
     assert "raised RuntimeError: no driver" in lines["hostile"]
     assert lines["tiled"].startswith("tiled (default) yes")
     case = write_psamask(tmp_path / "cases", "case")
     assert mluops(tmp_path, environment, "run", case, "--impl", "tiled", "--out", "out").returncode == 0
-    ran = mluops(tmp_path, environment, "run", case, "--impl", "broken", "--out", "out")
-    assert ran.returncode == 3
-    assert problem in ran.stderr
-    assert "Traceback" not in ran.stderr
+    for name in ("raises", "exits", "number"):
+        ran = mluops(tmp_path, environment, "run", case, "--impl", name, "--out", "out")
+        assert ran.returncode == 3
+        assert BROKEN[name][1] in ran.stderr
+        assert "Traceback" not in ran.stderr
 
 
 def test_b9_two_packages_with_one_name(tmp_path: Path) -> None:

@@ -75,7 +75,10 @@ def test_a_call_from_no_case_file_is_written_as_one_from_a_file(tmp_path: Path, 
     assert told[0] == told[1]
 
 
-@pytest.mark.parametrize(("factor", "verdict", "status"), [("1", "holds", "pass"), ("1.01", "broken: ", "fail")])
+@pytest.mark.parametrize(
+    ("factor", "verdict", "status"),
+    [pytest.param("1", "holds", "pass", marks=pytest.mark.slow), ("1.01", "broken: ", "fail")],
+)
 def test_relations_through_case_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: str, verdict: str, status: str
 ) -> None:

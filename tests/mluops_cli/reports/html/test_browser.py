@@ -191,18 +191,19 @@ def test_the_check_sees_requests_and_errors(chromium: Browser, tmp_path: Path) -
             clean(chromium)
 
 
-def test_20_000_cases_stay_quick(chromium: Browser, tmp_path: Path) -> None:
-    page = opened(chromium, tmp_path, [record(f"op_{n % 9}/suite_{n % 7}/case_{n:05}") for n in range(20_000)])
-    assert shown(page) == "20000 of 20000 cases"
+@pytest.mark.parametrize("cases", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_many_cases_stay_quick(cases: int, chromium: Browser, tmp_path: Path) -> None:
+    page = opened(chromium, tmp_path, [record(f"op_{n % 9}/suite_{n % 7}/case_{n:05}") for n in range(cases)])
+    assert shown(page) == f"{cases} of {cases} cases"
     timed = """
       const start = performance.now();
-      search.value = "op_3 case_1"; search.dispatchEvent(new Event("input"));
+      search.value = "op_3 case_01"; search.dispatchEvent(new Event("input"));
       const searched = performance.now();
       document.querySelector('[data-sort="7"]').click(); document.querySelector('[data-sort="0"]').click();
       return [searched - start, performance.now() - searched];
     """
     searching, sorting = page.script(timed)
-    assert page.script("return Number(shown.textContent.split(' ')[0])") == 1111
+    assert page.script("return Number(shown.textContent.split(' ')[0])") == 111
     # 16 ms on an idle machine; the tests' machine may be a crowded one.
     assert searching < 300
     assert sorting < 900
