@@ -33,7 +33,8 @@ class Bound:
 
     params holds ints, floats and tuples under the file's field names, defaults filled in. descriptors holds inputs,
     then outputs; an output called like an input is x~2 there, and None stands for a tensor that is absent. omitted
-    names the tensors whose data are absent on purpose.
+    names the tensors whose data are absent on purpose. accumulate is the dtype that a kernel may accumulate in: the
+    file's, else the contract's.
     """
 
     file: CaseFile
@@ -50,6 +51,7 @@ class Bound:
     faults: tuple[Fault, ...] = ()
     tags: tuple[str, ...] = ()
     omitted: frozenset[str] = frozenset()
+    accumulate: str = "float"
     seed: int = 1
 
     @property
@@ -203,14 +205,6 @@ class Bound:
         contract = self.operator.contract
         found = self.operator.undecided(given, contract.bind(contract.known(self.shapes), self.params))
         return {name: mask for name, mask in found.items() if mask.any()}
-
-    @property
-    def accumulate(self) -> str:
-        """The dtype that a kernel may accumulate in: the file's, else the contract's."""
-        meta = self.file.meta
-        if meta is not None and meta.accumulate:
-            return str(meta.accumulate)
-        return "float" if self.operator is None else self.operator.contract.accumulate
 
     def _input(self, index: int, name: str, record: TensorRecord, warn: Callable[[str], None] | None) -> Array | None:
         if name in self.omitted or record.absent:

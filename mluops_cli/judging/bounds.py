@@ -46,6 +46,9 @@ class BoundResult:
         return f"{place}{self.ratio:.3g} x what any order of {precision} additions explains"
 
 
+EXACT: Final = BoundResult(0.0, None)  # of an output whose bits are those of the baseline
+
+
 def bound_ratio(baseline: Array, output: Array, bound: Array, *, threads: int = 1) -> BoundResult:
     """Return the largest |output - baseline| / bound over the elements that have a bound and a finite baseline.
 

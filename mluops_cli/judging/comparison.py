@@ -50,7 +50,8 @@ class Comparison:
     """The result of comparing one output with its baseline.
 
     Counts of complex outputs count real and imaginary parts. unequal and first_unequal belong to failing outputs only:
-    a passing output is not searched for them. mismatched counts elements whose NaN or Inf disagree.
+    a passing output is not searched for them. mismatched counts elements whose NaN or Inf disagree. identical: all bits
+    are equal.
     """
 
     shape: tuple[int, ...]
@@ -62,6 +63,7 @@ class Comparison:
     mismatched: int = 0
     first_mismatched: tuple[int, ...] | None = None
     max_abs: float = 0.0
+    identical: bool = False
 
     @property
     def elements(self) -> int:

@@ -59,7 +59,7 @@ class Metrics(NamedTuple):
     @property
     def overflowed(self) -> bool:
         """Whether finite elements gave a metric beyond the range of its dtype."""
-        return not all(map(np.isfinite, self[:7]))
+        return not all(map(math.isfinite, self[:7]))
 
 
 @dataclass(slots=True)
@@ -258,6 +258,6 @@ def measure(
         skipped = (start for start, block in zip(starts, found, strict=True) if block is None)
         blocks += map_blocks(equal, skipped, threads)
     whole = _gather(blocks, wide)
-    if whole.overflowed and wide is np.float64:
+    if wide is np.float64 and whole.overflowed:
         return measure(baseline, output, request, threads=threads, wide=np.longdouble)
     return whole, [start for start, block in zip(starts, found, strict=True) if block is not None]

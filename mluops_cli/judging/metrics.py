@@ -76,9 +76,11 @@ def compare(
     results: list[CriterionResult] = []
     part_shape = shape[:-1] if dtype == "complex_half" else shape
     parts = []
+    identical = True
     for (part, b), (_, m) in zip(parts_of(baseline, dtype), parts_of(output, dtype), strict=True):
         cache = None if caches is None else caches.setdefault(part, {})
         found, differing = measure(b, m, request, threads=threads, cache=cache)
+        identical = identical and not differing
         locate_here = partial(locate, b, m, differing, loose=loose_nan, threads=threads)
         sides = locate_here() if "diff4" in request.names else Unequal()
         kl = kl_divergence(b, m, threads=threads) if "diff_kl" in request.names and b.size >= KL_FROM else None
@@ -96,6 +98,7 @@ def compare(
         mismatched=sum(found.mismatched for found, _ in parts),
         first_mismatched=_first((found.first_mismatched for found, _ in parts), part_shape),
         max_abs=_float(max(found.max_diff for found, _ in parts)),
+        identical=identical,
     )
 
 
@@ -131,7 +134,7 @@ def _first(positions: Iterable[int | None], shape: tuple[int, ...]) -> tuple[int
 
 
 def _float(value: Any) -> float:
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # a long double may be beyond the range of float
         return float(value)
 
 
@@ -175,7 +178,7 @@ def _judge(criterion: Criterion, measured: Measured) -> CriterionResult:
         return result(None, f"{label} can't be computed: the baseline is 0 everywhere, the output isn't")
     else:
         with np.errstate(all="ignore"):
-            value = _float(FORMULAS[name](metrics))
+            value = float(FORMULAS[name](metrics))
     if not math.isfinite(value):
         return result(None, f"{label} can't be computed: the differences are beyond the range of numbers")
     # A difference may underflow, or diff3_1 may not see it; a threshold of 0 still means equality.

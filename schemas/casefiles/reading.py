@@ -10,6 +10,7 @@ import contextlib
 import errno
 import mmap
 import re
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -193,34 +194,34 @@ def _parse(path: Path) -> bytes:
 def _checked_node(headers: bytes) -> Any:
     """The Node of these bytes; InputError where it lacks a required field or an enum number or a text is unknown."""
     from google.protobuf.message import DecodeError
+    from google.protobuf.unknown_fields import UnknownFieldSet
 
     node = proto.Node()
     try:
         node.MergeFromString(headers)
     except (DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"not a case file: {error}") from None
-    _check_known(node, "")
+    _check_known(node, "", UnknownFieldSet)
     missing = node.FindInitializationErrors()
     if missing:
         raise InputError(f"not a whole case file: required {', '.join(missing)} missing")
     return node
 
 
-def _check_known(message: Any, where: str) -> None:
+def _check_known(message: Any, where: str, unknown_fields: Callable[[Any], Any]) -> None:
     """InputError for unknown enum numbers, which protobuf keeps as unknown fields, and for texts that aren't UTF-8."""
-    from google.protobuf.unknown_fields import UnknownFieldSet
-
-    unknown_fields: Any = UnknownFieldSet(message)
-    for unknown in unknown_fields:
+    for unknown in unknown_fields(message):
         field = message.DESCRIPTOR.fields_by_number.get(unknown.field_number)
         if field is not None and field.enum_type is not None and unknown.wire_type == wire.VARINT:
             raise InputError(f"{where}{field.name}: {field.enum_type.name} has no number {unknown.data}")
     for field, value in message.ListFields():
+        if isinstance(value, (int, float, str)):
+            continue
         if field.message_type is None:
             if field.type == field.TYPE_STRING and isinstance(value, bytes):
                 raise InputError(f"{where}{field.name}: {value!r} is not UTF-8")
         elif hasattr(value, "ListFields"):
-            _check_known(value, f"{where}{field.name}.")
+            _check_known(value, f"{where}{field.name}.", unknown_fields)
         else:
             for index, item in enumerate(value):
-                _check_known(item, f"{where}{field.name}[{index}].")
+                _check_known(item, f"{where}{field.name}[{index}].", unknown_fields)

@@ -61,6 +61,8 @@ def encode_tag(number: int, kind: int) -> bytes:
 
 def read_varint(buffer: Buffer, at: int, end: int) -> tuple[int, int]:
     """The varint at an offset and the offset after it; InputError where it is cut off or longer than 64 bits."""
+    if at < end and (byte := buffer[at]) < 128:  # as most are
+        return byte, at + 1
     value = shift = 0
     begin = at
     while at < end:

@@ -15,7 +15,7 @@ from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.explainer import Explainer
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
-from mluops_cli.judging.bounds import bound_ratio
+from mluops_cli.judging.bounds import EXACT, bound_ratio
 from mluops_cli.judging.diagnosis import diagnose
 from mluops_cli.judging.patterns import Explain
 from mluops_cli.judging.rules import OUTPUTS as RULEBOOK
@@ -70,7 +70,7 @@ def judge_outputs(
             continue
         result["outputs"][item.name]["diagnosis"] = diagnosis.as_record()
         reasons.append(f"{item.name}: {diagnosis.words()}; {compared.failing_criteria or compared.reason}")
-    beyond = _judge_bounds(bound, judged, bounds, options, result)
+    beyond = _judge_bounds(bound, judged, verdict, bounds, options, result)
     for item in judged:
         if item.name in beyond and verdict.outputs[item.name].passed:  # a failing one has its diagnosis
             result["outputs"][item.name] |= _explained(beyond[item.name], partial(explainer.first, item))
@@ -97,6 +97,7 @@ def _explained(sentence: str, explain: Explain) -> dict[str, Any]:
 def _judge_bounds(
     bound: Bound,
     judged: Sequence[OutputUnderTest],
+    verdict: Verdict,
     bounds: Mapping[str, Array],
     options: CaseOptions,
     result: dict[str, Any],
@@ -113,7 +114,7 @@ def _judge_bounds(
             record["bound_ratio"] = None
             continue
         known = True
-        found = bound_ratio(item.baseline, item.output, limit)
+        found = EXACT if verdict.outputs[item.name].identical else bound_ratio(item.baseline, item.output, limit)
         record |= found.as_record()
         if found.beyond:
             beyond[item.name] = record["bound_sentence"] = found.sentence(options.accumulate or bound.accumulate)
