@@ -46,7 +46,7 @@ def selftest_case(file: CaseFile, threads: int = 1) -> Tested:
 
     Takes the memory of a run: the file's arrays and one buffer per output.
     """
-    prepared = prepare(file)
+    prepared = prepare(file, CaseOptions(bound="off"))  # only small cases need error bounds (_named)
     bound, options = prepared.bound, CaseOptions()
     trials = [_wrong_status(bound), *_wrong_counts(prepared)]
     for name, buffer in prepared.outputs.items():
@@ -111,8 +111,8 @@ def _named(prepared: Prepared) -> Iterator[Trial]:
     size = sum(array.size for array in (*inputs.values(), *prepared.baseline.values()))
     if operator is None or len(inputs) < len(bound.inputs) or not 0 < size <= _NAMED or has_undefined_parts(bound):
         return
-    options = CaseOptions()
-    explainer = Explainer(bound, inputs, prepared.baseline, prepared.bounds, prepared.undecided, options)
+    options, bounds = CaseOptions(), bound.error_bounds(inputs, prepared.baseline)
+    explainer = Explainer(bound, inputs, prepared.baseline, bounds, prepared.undecided, options)
     env = operator.contract.bind(bound.shapes, bound.params)
     with np.errstate(all="ignore"):
         faults = list(kernel_faults(operator, inputs, env))
@@ -120,7 +120,7 @@ def _named(prepared: Prepared) -> Iterator[Trial]:
         with np.errstate(all="ignore"):
             outputs = fault.outputs()
         for item in outputs_under_test(bound, prepared.baseline, prepared.outputs, options):
-            limit, output = prepared.bounds.get(item.name), outputs[item.name]
+            limit, output = bounds.get(item.name), outputs[item.name]
             if limit is None or output.dtype != item.baseline.dtype:
                 continue
             clear = clearly_wrong(item.baseline, output, limit)
