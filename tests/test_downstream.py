@@ -16,7 +16,7 @@ import pytest
 
 import generators
 import mluops_cli
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, build_wheel
 
 pytestmark = pytest.mark.checkout
 
@@ -25,26 +25,15 @@ DESIGNED = [(generators, "generators"), (mluops_cli, "mluops_cli")]
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def python(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
     """The interpreter of a fresh environment with both wheels; third-party packages are those of this one."""
     folder = tmp_path_factory.mktemp("downstream")
-    for source in (PROJECT, PACKAGE):
-        build = [
-            sys.executable,
-            "-m",
-            "build",
-            "--wheel",
-            "--no-isolation",
-            "--outdir",
-            str(folder / "dist"),
-            str(source),
-        ]
-        subprocess.run(build, check=True, capture_output=True)
+    theirs = build_wheel(PACKAGE, folder / "dist")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     made = folder / "venv" / "bin" / "python"
     ask = [str(made), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     site = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
-    wheels = sorted(map(str, (folder / "dist").glob("*.whl")))
+    wheels = (str(wheel), str(theirs))
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), *wheels]
     subprocess.run(install, check=True, capture_output=True)
     (site / "third_party.pth").write_text(sysconfig.get_path("purelib") + "\n")

@@ -10,19 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PROJECT
-
 pytestmark = pytest.mark.checkout
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
     """A folder that holds the built wheel's packages and nothing of the checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder / "dist"), str(PROJECT)]
-    subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = (folder / "dist").glob("*.whl")
-    target = folder / "site"
+    target = tmp_path_factory.mktemp("installed") / "site"
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target), str(wheel)]
     subprocess.run(install, check=True, capture_output=True)
     return target

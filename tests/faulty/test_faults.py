@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from generators.operator_registry import operators
 from mluops_cli.search.faulty_kernels import accuracy
@@ -24,6 +22,7 @@ from mluops_cli.search.faulty_kernels.catalogue import (
     plugin,
     precision_faults,
 )
+from tests.conftest import MadeOnce
 from tests.faulty.catalogue import COMPUTED, EXACT, PAGE, SUITES, caught, page, run_all, seen_by
 
 Cases = Callable[[str], list[Path]]  # operator -> the files of its small suites
@@ -36,20 +35,15 @@ def mluops(*arguments: Any) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="session")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
-    """op -> the files of its small suites, generated once for all tests and test workers."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
+def cases(made_once: MadeOnce) -> Cases:
+    """op -> the files of its small suites."""
 
     def files(op: str) -> list[Path]:
-        folder, done = shared / "faults" / op, shared / f"faults_{op}.done"
-        with FileLock(shared / f"faults_{op}.lock"):
-            if not done.exists():
-                result = mluops("gen", op, "--suite", ",".join(SUITES), "--out", folder, "-j", 1)
-                assert result.returncode == 0, result.stderr
-                done.touch()
-        return sorted(folder.rglob("*.pb"))
+        def make(folder: Path) -> None:
+            result = mluops("gen", op, "--suite", ",".join(SUITES), "--out", folder, "-j", 1)
+            assert result.returncode == 0, result.stderr
+
+        return sorted(made_once(f"faults_{op}", make).rglob("*.pb"))
 
     return files
 

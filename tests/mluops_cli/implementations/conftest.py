@@ -7,16 +7,19 @@ from pathlib import Path
 import pytest
 
 from mluops_cli.main import main
+from tests.conftest import MadeOnce
 from tests.mluops_cli.execution.conftest import run
 
 __all__ = ["run"]
 
 
 @pytest.fixture(scope="session")
-def suites(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def suites(made_once: MadeOnce) -> Path:
     """The small suites of all operators."""
-    out = tmp_path_factory.mktemp("suites")
-    with pytest.raises(SystemExit) as stop:
-        main(["gen", "--suite", "demo,boundary,general,nan_inf,zero_element,invalid", "--out", str(out), "-j", "1"])
-    assert stop.value.code == 0
-    return out
+
+    def make(out: Path) -> None:
+        with pytest.raises(SystemExit) as stop:
+            main(["gen", "--suite", "demo,boundary,general,nan_inf,zero_element,invalid", "--out", str(out), "-j", "1"])
+        assert stop.value.code == 0
+
+    return made_once("suites", make)

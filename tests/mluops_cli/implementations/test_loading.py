@@ -27,13 +27,14 @@ np.seterr(all="raise")
 """
 
 
-@pytest.fixture
-def comma(tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def comma(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment in which de_DE.utf8 can be set, whatever the machine has installed."""
+    folder = tmp_path_factory.mktemp("locales")
     if shutil.which("localedef") is None or not Path("/usr/share/i18n/locales/de_DE").exists():
         pytest.skip("needs localedef and its sources")
-    subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.utf8")], check=True)
-    return {**os.environ, "LOCPATH": str(tmp_path), "PYTHONPATH": str(PROJECT)}
+    subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", str(folder / "de_DE.utf8")], check=True)
+    return {**os.environ, "LOCPATH": str(folder), "PYTHONPATH": str(PROJECT)}
 
 
 def mluops(folder: Path, environment: dict[str, str], *arguments: Any) -> subprocess.CompletedProcess[str]:
