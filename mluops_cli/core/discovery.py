@@ -41,7 +41,8 @@ class PlannedCase:
 
     id is unique; size counts bytes of its tensors; problem says why it can't be read. manifest_meta is what the
     manifest says of a file without our metadata (a text file), with the fields of CaseMeta. enum_numbering is the
-    numbering that the file is read in. external are the files with its external data.
+    numbering that the file is read in. external are the files with its external data; those of a wrong size, which may
+    be vast, are left out: no command reads them.
     """
 
     id: str
@@ -58,6 +59,11 @@ class PlannedCase:
     def files(self) -> tuple[str, ...]:
         """The case file and its external data."""
         return (self.file, *self.external)
+
+    @property
+    def hashed_files(self) -> tuple[str, ...]:
+        """The files that tell a changed case: none of a case that can't be read, whose file may be vast."""
+        return self.files if self.problem is None else ()
 
 
 def find_case_files(
@@ -201,11 +207,13 @@ def _describe(path: Path, name: str, enum_numbering: str) -> PlannedCase:
 
 
 def _external(records: Iterable[TensorRecord]) -> Iterator[str]:
-    """The files that tensors name for their values, as far as they are there."""
+    """The files that tensors name for their values, as far as they are there and of the right size."""
     for record in records:
         if name := record.header.path:
             with suppress(MluopsError, OSError):
-                yield os.path.abspath(find_external(record.folder, name, record.place).path)
+                found = find_external(record.folder, name, record.place)
+                found.check_size(math.ceil(record.span * record.dtype.width))
+                yield os.path.abspath(found.path)
 
 
 def _file_size(path: Path) -> int:

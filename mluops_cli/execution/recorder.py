@@ -103,7 +103,7 @@ class Recorder:
     def enter(self, case: PlannedCase, record: Record) -> None:
         """Complete a record with what only this process knows, count it and send it."""
         record.file = case.file
-        record.case_hash = record.case_hash or hash_case(case.files, case.manifest_meta)
+        record.case_hash = record.case_hash or hash_case(case.hashed_files, case.manifest_meta)
         record.options_hash = self.settings.options.digest
         record.repro = repro_line(self.settings.options, case.file, str(self.settings.out))
         if self.settings.waive is not None:

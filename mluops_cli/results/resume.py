@@ -63,6 +63,6 @@ def _change(record: Record, case: PlannedCase, options: CaseOptions) -> str:
         return "a result doesn't say what it was made from"
     if record.options_hash != options.digest:
         return "the options have changed"
-    if record.case_hash != hash_case(case.files, case.manifest_meta):
+    if record.case_hash != hash_case(case.hashed_files, case.manifest_meta):
         return "a case file has changed"
     return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,25 @@ def test_a13_external_data_are_part_of_the_hash(tmp_path: Path) -> None:
     assert before != hash_case(case.files) != ""
     file.unlink()
     assert hash_case(case.files) == ""
+
+
+def test_f8_external_data_of_the_wrong_size_are_not_hashed(tmp_path: Path) -> None:
+    """A sparse file of 1 TiB kept run reading until its time was over, and then the supervisor."""
+    path = external(tmp_path / "a", 1.0)
+    (before,) = plan_cases([path])
+    os.truncate(before.external[0], 1 << 40)
+    (case,) = plan_cases([path])
+    assert case.external == before.external[1:]
+    assert hash_case(case.hashed_files) != ""
+
+
+@pytest.mark.parametrize("suffix", [".pb", ".prototxt"])
+def test_f8_a_case_file_that_no_command_reads_is_not_hashed(tmp_path: Path, suffix: str, cli: Cli) -> None:
+    (tmp_path / f"x{suffix}").touch()
+    os.truncate(tmp_path / f"x{suffix}", 1 << 40)
+    ran = cli("run", tmp_path / f"x{suffix}", "--impl", "reference", "--out", tmp_path / "out")
+    assert ran.code == 2
+    assert "1099511627776 bytes: " in ran.out
 
 
 def test_the_hash_knows_the_manifest_and_where_files_end(tmp_path: Path) -> None:
