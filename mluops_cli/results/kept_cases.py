@@ -21,7 +21,7 @@ from mluops_cli.core.statuses import FAILING
 from mluops_cli.core.units import format_bytes
 from mluops_cli.results.jsonl import read_results
 from schemas.casefiles.external_data import find_external
-from schemas.casefiles.reading import SUFFIXES, read_case
+from schemas.casefiles.reading import MOST_TEXT, SUFFIXES, read_case
 from schemas.errors import MluopsError
 from schemas.suggest import counted
 
@@ -205,6 +205,8 @@ def _may_have_sides(case: Path) -> bool:
     if case.suffix != ".prototxt":
         return True
     try:
+        if case.stat().st_size > MOST_TEXT:
+            return False
         with case.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             return any(text.find(word) >= 0 for word in (b"path", b"random_data"))
     except (OSError, ValueError):  # gone, or empty

@@ -30,7 +30,7 @@ __all__ = ["SHORT", "SUFFIXES", "CaseFile", "WrittenCase", "case_size", "read_ca
 SUFFIXES: Final = (".pb", ".prototxt")
 SHORT: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # what a process or machine runs out of
 MAPPED_FROM: Final = 1 << 16  # bytes of a file; a smaller one is read: that is quicker and holds no open file
-_MOST_TEXT: Final = 16 * wire.MAX_MESSAGE  # bytes of a text file, which are read into memory
+MOST_TEXT: Final = 16 * wire.MAX_MESSAGE  # bytes of a text file, which are read into memory
 _OP: Final = re.compile(r"\w[\w.+-]*")
 
 
@@ -176,8 +176,8 @@ def _open(path: Path) -> Any:
 
 def _parse(path: Path) -> bytes:
     size = path.stat().st_size
-    if size > _MOST_TEXT:
-        raise InputError(f"{size} bytes: the text of a message ends at {_MOST_TEXT}", SourceLocation(str(path)))
+    if size > MOST_TEXT:
+        raise InputError(f"{size} bytes: the text of a message ends at {MOST_TEXT}", SourceLocation(str(path)))
     try:
         raw = path.read_bytes()
     except MemoryError:
