@@ -4,48 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from generators.operator_registry import operators
-from mluops_cli.search.faulty_kernels import accuracy
 from mluops_cli.search.faulty_kernels.catalogue import (
     MODULES,
     beyond_design,
     faults,
     kernel_file,
     plugin,
-    precision_faults,
 )
-from tests.conftest import MadeOnce
-from tests.faulty.catalogue import COMPUTED, EXACT, PAGE, SUITES, caught, page, run_all, seen_by
-
-Cases = Callable[[str], list[Path]]  # operator -> the files of its small suites
-
-
-def mluops(*arguments: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mluops_cli", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-
-
-@pytest.fixture(scope="session")
-def cases(made_once: MadeOnce) -> Cases:
-    """op -> the files of its small suites."""
-
-    def files(op: str) -> list[Path]:
-        def make(folder: Path) -> None:
-            result = mluops("gen", op, "--suite", ",".join(SUITES), "--out", folder, "-j", 1)
-            assert result.returncode == 0, result.stderr
-
-        return sorted(made_once(f"faults_{op}", make).rglob("*.pb"))
-
-    return files
+from tests.faulty.catalogue import PAGE, caught, page, run_all
+from tests.faulty.conftest import Cases, mluops
 
 
 def not_right(results: dict[str, Any]) -> dict[str, Any]:
@@ -132,28 +105,3 @@ def test_end_to_end(cases: Cases, tmp_path: Path, op: str, name: str) -> None:
 @pytest.mark.slow
 def test_the_page_of_faults_is_fresh() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()
-
-
-@pytest.mark.parametrize(("op", "name"), [(op, name) for op in MODULES for name in precision_faults(op)])
-def test_a_fault_of_precision_is_beyond_the_bound_or_caught_by_exact(cases: Cases, op: str, name: str) -> None:
-    """Sums: by both of them. Copies and rulebooks, which have no tolerance: by their thresholds.
-
-    Every third case of the other suites: the page of faults, a slow test, counts them all.
-    """
-    valid = [file for file in cases(op) if file.parent.name in COMPUTED]
-    if op not in accuracy.SUMS:
-        assert seen_by(run_all(valid, op, name, until=caught)).thresholds
-        return
-    exact = [file for file in valid if file.parent.name == EXACT]
-    others = [file for file in valid if file.parent.name != EXACT]
-    seen = seen_by(run_all([*exact, *others[::3]], op, name))
-    assert len(seen.bound) > 0.8 * seen.cases
-    assert len(seen.exact) == (seen.exact_cases if "grid" not in name else 1)
-
-
-@pytest.mark.parametrize("op", accuracy.SUMS)
-def test_what_the_thresholds_let_pass(cases: Cases, op: str) -> None:
-    """The suites other than exact: without error bounds these faults pass nearly everywhere."""
-    general = [file for file in cases(op) if file.parent.name == "general"]
-    for name in ("input_through_bfloat16", "output_times_1_001", "one_element_off"):
-        assert seen_by(run_all(general, op, name)).thresholds == []

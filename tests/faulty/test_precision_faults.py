@@ -1,0 +1,35 @@
+"""Faults of precision: what the thresholds let pass is beyond the error bound, or caught by the suite exact."""
+
+from __future__ import annotations
+
+import pytest
+
+from mluops_cli.search.faulty_kernels import accuracy
+from mluops_cli.search.faulty_kernels.catalogue import MODULES, precision_faults
+from tests.faulty.catalogue import COMPUTED, EXACT, caught, run_all, seen_by
+from tests.faulty.conftest import Cases
+
+
+@pytest.mark.parametrize(("op", "name"), [(op, name) for op in MODULES for name in precision_faults(op)])
+def test_a_fault_of_precision_is_beyond_the_bound_or_caught_by_exact(cases: Cases, op: str, name: str) -> None:
+    """Sums: by both of them. Copies and rulebooks, which have no tolerance: by their thresholds.
+
+    Every third case of the other suites: the page of faults, a slow test, counts them all.
+    """
+    valid = [file for file in cases(op) if file.parent.name in COMPUTED]
+    if op not in accuracy.SUMS:
+        assert seen_by(run_all(valid, op, name, until=caught)).thresholds
+        return
+    exact = [file for file in valid if file.parent.name == EXACT]
+    others = [file for file in valid if file.parent.name != EXACT]
+    seen = seen_by(run_all([*exact, *others[::3]], op, name))
+    assert len(seen.bound) > 0.8 * seen.cases
+    assert len(seen.exact) == (seen.exact_cases if "grid" not in name else 1)
+
+
+@pytest.mark.parametrize("op", accuracy.SUMS)
+def test_what_the_thresholds_let_pass(cases: Cases, op: str) -> None:
+    """The suites other than exact: without error bounds these faults pass nearly everywhere."""
+    general = [file for file in cases(op) if file.parent.name == "general"]
+    for name in ("input_through_bfloat16", "output_times_1_001", "one_element_off"):
+        assert seen_by(run_all(general, op, name)).thresholds == []
