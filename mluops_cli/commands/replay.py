@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,13 +11,11 @@ import rich_click as click
 
 from mluops_cli.commands.options import ByteSize, Seconds, plugin_option
 from mluops_cli.commands.outcomes import folder
+from mluops_cli.commands.rerun import options_again, planned_again
 from mluops_cli.core.statuses import FAILED, FAILING, NOTHING_SELECTED, PASSING
 
 if TYPE_CHECKING:
-    from mluops_cli.core.case_options import CaseOptions
-    from mluops_cli.core.discovery import PlannedCase
     from mluops_cli.core.record import Record
-    from mluops_cli.results.finished import FinishedRun
 
 Outcome = Literal["fixed", "still failing", "can't tell"]
 
@@ -65,7 +61,7 @@ def command(
         what = "no failing case of this run matches" if run.failing else "no case of this run failed"
         click.echo(what, err=True)
         return NOTHING_SELECTED
-    options = _options(run, plugins, given)
+    options = options_again(run, plugins, given)
     counts: Counter[Outcome] = Counter({"fixed": 0, "still failing": 0, "can't tell": 0})
 
     def tell(event: Event) -> None:
@@ -78,7 +74,7 @@ def command(
         reason = f": {one_line(now.reason, 500)}" if now.reason else ""
         click.echo(f"{outcome:13}  {one_line(now.case)}  ({change}){reason}")
 
-    cases = [_planned(out, record, options.enum_numbering) for record in failing]
+    cases = [planned_again(out, record, options.enum_numbering) for record in failing]
     worker = WorkerSettings(options, keep_outputs=keep_outputs, out=os.path.abspath(out))
     finished = run_cases(cases, RunSettings(worker, out, jobs=jobs), [tell])
     told = [outcome for outcome in counts if counts[outcome] or outcome != "can't tell"]
@@ -98,41 +94,3 @@ def outcome_of(before: Record, now: Record) -> Outcome:
     if now.status in FAILING and (not ours or before.blame == now.blame):
         return "still failing"
     return "can't tell"
-
-
-def _options(run: FinishedRun, plugins: tuple[Path, ...], given: dict[str, Any]) -> CaseOptions:
-    """The options of the run with what is given now in their place.
-
-    A summary that this user hasn't made may name code to be run, which must be given again: InputError.
-    """
-    from mluops_cli.core.case_options import CaseOptions, read_options
-    from mluops_cli.results.jsonl import SUMMARY
-    from mluops_cli.results.origin import made_here
-    from schemas.errors import InputError
-
-    options = read_options(run.summary.get("options") or {}, run.impl, str(run.out / SUMMARY))
-    changed = {name: value for name, value in given.items() if value is not None}
-    if plugins or not made_here(run.summary):
-        changed["plugins"] = tuple(map(str, plugins))
-    if "impl" not in changed and not made_here(run.summary) and (":" in options.impl or options.plugins):
-        code = shlex.join(replace(CaseOptions(options.impl), plugins=options.plugins).words())
-        raise InputError(
-            f"{run.out} was made by another user or in another folder, so the code that it names isn't run; "
-            f"to run it, give it again: {code}"
-        )
-    return replace(options, **changed)
-
-
-def _planned(out: Path, record: Record, enum_numbering: str) -> PlannedCase:
-    from mluops_cli.core.discovery import PlannedCase, noted_fields
-    from mluops_cli.results.kept_cases import kept_file
-
-    kept = kept_file(out, record)
-    file = str(kept) if kept.is_file() else record.file
-    size = os.path.getsize(file) if os.path.isfile(file) else 0
-    # A text file has no metadata of ours: the manifest beside the case holds it.
-    found = noted_fields(Path(record.file)) if record.file.endswith(".prototxt") else None
-    meta = found[1] if found else None
-    return PlannedCase(
-        record.case, record.op, record.suite, file, size, manifest_meta=meta, enum_numbering=enum_numbering
-    )

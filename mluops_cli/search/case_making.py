@@ -20,6 +20,7 @@ from mluops_cli.core.discovery import PlannedCase
 from schemas.errors import InputError
 
 SEED: Final = 1  # of entries without one, as in gen
+_HERE: Final = Path()
 Entry = Mapping[str, Any]
 
 
@@ -37,17 +38,20 @@ def make_case(op: str, suite: str, entry: Entry, folder: Path) -> PlannedCase:
     return PlannedCase(case.id, op, suite, first, case_bytes(case), external=tuple(external))
 
 
-def built_case(op: str, suite: str, entry: Entry) -> Case:
-    """The case that an entry (without matrix, zip and sample) means; InputError where it is none."""
+def built_case(op: str, suite: str, entry: Entry, folder: Path = _HERE) -> Case:
+    """The case that an entry (without matrix, zip and sample) means; InputError where it is none.
+
+    Files of values are named relative to the folder.
+    """
     try:
-        return _builder(op).case(entry, suite, entry["name"], "")
+        return _builder(op, folder).case(entry, suite, entry["name"], "")
     except Problem as problem:
         raise InputError(f"{key_text(problem.path)}: {problem.message}".removeprefix(": ")) from None
 
 
 @cache
-def _builder(op: str) -> CaseBuilder:
-    return CaseBuilder(operator_named(op).contract, Path(), SEED)
+def _builder(op: str, folder: Path) -> CaseBuilder:
+    return CaseBuilder(operator_named(op).contract, folder / "entry.yaml", SEED)
 
 
 @dataclass(frozen=True, slots=True)

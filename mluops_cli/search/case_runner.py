@@ -46,19 +46,32 @@ def _holds(folder: Path, size: int) -> bool:
 
 
 class CaseRunner:
-    """Runs cases with equal options, call after call; close() ends its worker processes."""
+    """Runs cases with equal options, call after call; close() ends its worker processes.
 
-    def __init__(self, options: CaseOptions, folder: Path, jobs: int) -> None:
-        self.settings = RunSettings(WorkerSettings(options), folder, jobs=jobs)
+    Outputs of failing cases of up to keep_outputs bytes are kept below the folder.
+    """
+
+    def __init__(self, options: CaseOptions, folder: Path, jobs: int, keep_outputs: int | None = None) -> None:
+        worker = WorkerSettings(options, keep_outputs=keep_outputs, out=str(folder))
+        self.settings = RunSettings(worker, folder, jobs=jobs)
         self.folder = folder
         self._warm: list[WorkerProcess] = []
 
-    def run(self, cases: Sequence[PlannedCase], listen: Listen, beat: Callable[[], None] | None = None) -> RunFinished:
-        """Run cases; listen gets the record of each, and its files are removed. beat is called about once a second.
+    def run(
+        self,
+        cases: Sequence[PlannedCase],
+        listen: Listen,
+        beat: Callable[[], None] | None = None,
+        *,
+        keep: bool = False,
+    ) -> RunFinished:
+        """Run cases; listen gets the record of each, and its files are removed unless they are to be kept.
+
+        beat is called about once a second.
 
         InputError or UnavailableError where the implementation can't be loaded.
         """
-        files = {case.id: case.files for case in cases}
+        files = {} if keep else {case.id: case.files for case in cases}
 
         def hear(event: Event) -> None:
             if isinstance(event, CaseFinished):

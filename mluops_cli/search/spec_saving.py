@@ -29,9 +29,9 @@ class SavedEntry:
         return [*map(comment_line, self.comments), *entry_lines(self.entry["name"], rest)]
 
 
-def spec_text(op: str, entries: Sequence[SavedEntry]) -> str:
-    """A spec of one operator with these entries."""
-    lines = [MARK, f"op: {flow(op)}", "", "suites:"]
+def spec_text(op: str, entries: Sequence[SavedEntry], mark: str = MARK) -> str:
+    """A spec of one operator with these entries; mark is its first line, a comment."""
+    lines = [mark, f"op: {flow(op)}", "", "suites:"]
     for suite in dict.fromkeys(each.suite for each in entries):
         lines.append(f"  {flow(suite)}:")
         lines += [line for each in entries if each.suite == suite for line in each.lines()]

@@ -24,6 +24,7 @@ _VOLATILE: Final = (
     # Durations, rates and sizes of memory differ from run to run, and their width with them.
     (re.compile(r"\d+(?:\.\d+)? (?:s|ms|µs|us|min|h)\b"), "TIME"),
     (re.compile(r"\d+:\d\d:\d\d"), "TIME"),
+    (re.compile(r"^fuzz: \d+ cases? in .*\n", re.MULTILINE), ""),  # progress of fuzz, every ten seconds
     (re.compile(r"^\w+: \d+ of \d+ mutants?(?:, | compared ).*\n", re.MULTILINE), ""),  # progress, every few seconds
     (re.compile(r"\b\d+/s\b"), "RATE"),
     (re.compile(r"\b\d+(?:\.\d+)?(?:e[+-]?\d+)? (?:B|[KMGT]i?B|[KMGT]?B/s|[KMGT]?op/s)(?= free| of memory|$)"), "SIZE"),

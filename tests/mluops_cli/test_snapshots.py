@@ -123,6 +123,11 @@ SCENES: dict[str, dict[str, list[str]]] = {
         "fixed": ["replay", "failed", "--impl", "python:kernel.py:right"],
         "typo": ["replay", "none"],
     },
+    "shrink": {
+        "success": ["shrink", "failed", "square_collect", "--impl", "python:kernel.py:wrong"],
+        "failure": ["shrink", "failed", "square_collect", "--impl", "python:kernel.py:right"],
+        "typo": ["shrink", "failed", "sqare_collect"],
+    },
     "selftest": {
         "success": ["selftest", "cases"],
         "typo": ["selftest", "none"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, Final
 
 from generators.contracts.case import Case, TensorPlan
+from generators.contracts.faults import Fault
 from generators.contracts.model import LARGE, UNKNOWN
 from generators.contracts.negative_cases import as_invalid, broken, illegal_variants
 from generators.specs.case_builder import CaseBuilder
@@ -23,7 +24,6 @@ BREAKS: Final = "breaks "  # starts a tag that names a broken rule
 _BYTES: Final = 16 << 10  # of the tensors of the legal call
 _OF_ONE: Final = 16  # illegal calls that are made of one legal call
 _ATTEMPTS: Final = 8
-_LISTS: Final = ("null_descriptor", "null_pointer")  # faults that name a tensor
 
 
 def draw_illegal(domain: Domain, seed: int, number: int) -> Drawn | None:
@@ -119,7 +119,7 @@ def _entry(domain: Domain, case: Case, name: str, seed: int) -> dict[str, Any] |
     entry["expect_beyond_design" if case.beyond_design else "expect"] = statuses if len(statuses) > 1 else statuses[0]
     if case.breaks > 1:
         entry["breaks"] = case.breaks
-    entry |= _faults(case)
+    entry |= fault_words(case.faults)
     entry["tags"] = [f"{BREAKS}{violation.rule}" for violation in broken(case, domain.contract)]
     try:
         CaseBuilder(domain.contract, Path(), seed).case(entry, SUITE, name, "")
@@ -143,11 +143,11 @@ def _tensor(domain: Domain, plan: TensorPlan, drawn: bool) -> dict[str, Any]:
     return found
 
 
-def _faults(case: Case) -> Mapping[str, Any]:
+def fault_words(faults: Sequence[Fault]) -> dict[str, Any]:
     """The invalid-call faults in the words of a spec."""
     found: dict[str, Any] = {}
-    for fault in case.faults:
-        if fault.kind in _LISTS:
+    for fault in faults:
+        if fault.tensor:
             found.setdefault(f"{fault.kind}s", []).append(fault.tensor)
         elif fault.kind.startswith("workspace:"):
             found["workspace"] = fault.kind.removeprefix("workspace:")

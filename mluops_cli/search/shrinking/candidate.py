@@ -59,14 +59,23 @@ class Candidate:
         """The operator's contract."""
         return self.operator.contract
 
-    def with_numbers(self, changed: Mapping[Symbol, int]) -> Candidate:
-        """The call with other numbers; values that are given themselves are cut, or repeated, to their new shapes."""
+    @property
+    def literal(self) -> bool:
+        """Whether the values of an input are given themselves."""
+        return any(isinstance(each, np.ndarray) for each in self.values.values())
+
+    def with_numbers(self, changed: Mapping[Symbol, int], block: int | None = None) -> Candidate:
+        """The call with other numbers.
+
+        Values that are given themselves lose the block of that number along each axis that becomes shorter, the last
+        elements where block is None; along an axis that becomes longer they are repeated. UNCOMPUTABLE as env.
+        """
         found = replace(self, numbers={**self.numbers, **changed})
-        if not any(isinstance(each, np.ndarray) for each in self.values.values()):
+        if not self.literal:
             return found
         shapes = found.shapes()
         fitted = {
-            name: _cut(each, shapes[name]) if isinstance(each, np.ndarray) else each
+            name: _cut(each, shapes[name], block) if isinstance(each, np.ndarray) else each
             for name, each in self.values.items()
         }
         return replace(found, values=fitted)
@@ -211,6 +220,11 @@ def _shaped(
 ) -> Candidate:
     """The call with its shapes as sizes, and as dims where they differ from what sizes and parameters say."""
     contract, numbers = bare.contract, dict(bare.numbers)
+    for parameter in contract.passed_parameters:  # one that follows from the others is left to do so
+        own = {symbol: value for symbol, value in numbers.items() if symbol[:2] == ("params", parameter.name)}
+        rest = {symbol: value for symbol, value in numbers.items() if symbol not in own}
+        if own and isinstance(parameter.default, str) and _follows(parameter.name, replace(bare, numbers=rest), own):
+            numbers = rest
     env = contract.bind(shapes if illegal else contract.known(shapes), bare.env())
     numbers |= {Symbol("sizes", name): env[name] for name in contract.sizes if name in env}
     frame, steps = dict(bare.frame), {}
@@ -232,6 +246,15 @@ def _shaped(
     return replace(bare, frame=frame, numbers=numbers, shaped=illegal, steps=steps)
 
 
+def _follows(name: str, rest: Candidate, own: Mapping[Symbol, int]) -> bool:
+    """Whether a parameter has the value that its default computes from the other numbers."""
+    try:
+        value = rest.env().get(name)
+    except UNCOMPUTABLE:
+        return False
+    return tuple(own.values()) == (value if isinstance(value, tuple) else (value,))
+
+
 def _size(expression: Any, env: Env) -> int:
     try:
         return int(expression(env))
@@ -239,15 +262,19 @@ def _size(expression: Any, env: Env) -> int:
         return UNKNOWN
 
 
-def _cut(array: Array, shape: Shape) -> Array:
-    """The first elements of each axis, from the start again where an axis grows."""
+def _cut(array: Array, shape: Shape, block: int | None) -> Array:
+    """The array without a block of each axis that becomes shorter, from the start again where one becomes longer."""
     if array.shape == shape or array.ndim != len(shape):
         return array
     if 0 in array.shape:
         return np.zeros(shape, array.dtype)
     for axis, size in enumerate(shape):
-        if size != array.shape[axis]:
-            array = np.take(array, np.arange(max(size, 0)) % array.shape[axis], axis)
+        now = array.shape[axis]
+        if size < now and block is not None:
+            first = min(block * (now - size), max(size, 0))
+            array = np.delete(array, np.arange(first, first + now - max(size, 0)), axis)
+        elif size != now:
+            array = np.take(array, np.arange(max(size, 0)) % now, axis)
     return np.ascontiguousarray(array)
 
 

@@ -13,7 +13,7 @@ from mluops_cli.search.case_runner import CaseRunner, case_folder
 from mluops_cli.search.fuzz.drawing import SUITE
 from mluops_cli.search.fuzz.findings import Finding, Reduced, Symptom, is_finding, set_right, symptom_of
 from mluops_cli.search.shrinking.candidate import Candidate, candidate_of
-from mluops_cli.search.shrinking.shrinker import Budget, Judge, Shrinker, Shrunk
+from mluops_cli.search.shrinking.shrinker import Judge, Shrinker, Shrunk
 from schemas.errors import InputError
 
 Stopped = Callable[[], bool]
@@ -21,8 +21,7 @@ Stopped = Callable[[], bool]
 _ROOM: Final = 64 << 20  # bytes of a case that the folder of the cases should hold
 _SLOW: Final = 10.0  # seconds that a smaller case may take
 _HANG: Final = 2.0  # seconds after which a case counts as hanging, where a hang is looked for
-_SURE: Final = 20.0  # the same for the smallest one
-_BUDGET: Final = Budget()
+SURE: Final = 20.0  # the same for the call itself, and for the smallest one
 
 
 def symptom_judge(ops: Collection[str] | None = None) -> Judge:
@@ -36,36 +35,30 @@ def symptom_judge(ops: Collection[str] | None = None) -> Judge:
     return judge
 
 
-def reduced(
-    start: Candidate,
-    suite: str,
-    options: CaseOptions,
-    judge: Judge,
-    stopped: Stopped,
-    wanted: Symptom | None = None,
-    *,
-    hangs: bool = False,
-) -> Shrunk | None:
-    """The smallest call with the same symptom; None where the call doesn't fail again with the wanted one.
-
-    hangs: the symptom is a timeout; what hangs is then known after 2 s, and the smallest call is run for 20 s.
-    InputError where the call is not legal, or the implementation can't be loaded.
-    """
-    limit = _HANG if hangs else _SLOW
-    with _runner(replace(options, timeout=min(options.timeout, limit))) as runner:
-        found = Shrinker(runner, judge, _BUDGET, stopped).shrink(start, suite, wanted)
-    if found is None or not hangs or options.timeout <= limit or stopped():
-        return found
-    with _runner(replace(options, timeout=min(options.timeout, _SURE))) as runner:
-        again = runner.run_entry(start.contract.op, suite, found.candidate.entry(runner.folder))
-    return found if again is not None and judge(again) == judge(found.record) else None
-
-
 @contextmanager
-def _runner(options: CaseOptions) -> Iterator[CaseRunner]:
-    quick = replace(options, perf=False, perf_gate=False)
-    with case_folder(_ROOM) as folder, closing(CaseRunner(quick, folder, 1)) as runner:
+def shrinking_runner(options: CaseOptions, limit: float, keep_outputs: int | None = None) -> Iterator[CaseRunner]:
+    """A worker process that runs cases for at most limit seconds each, without measuring them."""
+    quick = replace(options, perf=False, perf_gate=False, timeout=min(options.timeout, limit))
+    with case_folder(_ROOM) as folder, closing(CaseRunner(quick, folder, 1, keep_outputs)) as runner:
         yield runner
+
+
+def limit_of(record: Record) -> float:
+    """Seconds that a case may take which is to be shrunk, and those that come of it."""
+    return SURE if record.status == "timeout" else _SLOW + 4 * (record.seconds or 0.0)
+
+
+def reduced_hang(
+    start: Candidate, suite: str, options: CaseOptions, judge: Judge, stopped: Stopped, wanted: Symptom
+) -> Shrunk | None:
+    """What Shrinker.shrink gives for a call that hangs: what takes 2 s hangs; the smallest call is run for 20 s."""
+    with shrinking_runner(options, _HANG) as runner:
+        found = Shrinker(runner, judge, stopped=stopped).shrink(start, suite, wanted)
+    if found is None or stopped():
+        return found
+    with shrinking_runner(options, SURE) as runner:
+        again = runner.run_entry(start.contract.op, suite, found.candidate.entry(runner.folder))
+    return found if again is not None and judge(again) == wanted else None
 
 
 def finding_reducer(options: CaseOptions, ops: Sequence[str]) -> Callable[[Finding, Stopped], Reduced]:
@@ -73,10 +66,13 @@ def finding_reducer(options: CaseOptions, ops: Sequence[str]) -> Callable[[Findi
     judge = symptom_judge(ops)
 
     def reduce(finding: Finding, stopped: Stopped) -> Reduced:
-        hangs = finding.record.status == "timeout"
         try:
             start = candidate_of(finding.symptom.op, finding.entry)
-            shrunk = reduced(start, SUITE, options, judge, stopped, finding.symptom, hangs=hangs)
+            if finding.record.status == "timeout":
+                shrunk = reduced_hang(start, SUITE, options, judge, stopped, finding.symptom)
+            else:
+                with shrinking_runner(options, limit_of(finding.record)) as runner:
+                    shrunk = Shrinker(runner, judge, stopped=stopped).shrink(start, SUITE, finding.symptom)
         except InputError:
             shrunk = None
         if shrunk is None:

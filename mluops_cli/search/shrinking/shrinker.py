@@ -1,4 +1,4 @@
-"""Shrinking: numbers lowered by halves and then by one, values made simpler, until nothing smaller fails alike."""
+"""Shrinking: numbers brought nearer to 0 by halves and then by one, values made simpler, while the call fails alike."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from mluops_cli.search.case_making import built_case, make_case
 from mluops_cli.search.case_runner import CaseRunner
 from mluops_cli.search.fuzz.factors import domain_of
 from mluops_cli.search.fuzz.findings import Symptom
+from mluops_cli.search.fuzz.number_classes import INT_MAX
 from mluops_cli.search.shrinking.candidate import Candidate, Symbol
 from mluops_cli.search.shrinking.simpler_values import simpler, simpler_elements, zeroed
 from schemas.casefiles.reading import read_case
@@ -28,6 +29,7 @@ from schemas.dtypes import DTYPES
 from schemas.errors import UnavailableError
 
 _SEEDS: Final = 2  # further seeds that a smaller call with drawn values is tried with
+_BLOCKS: Final = 8  # parts of given values that may be left out for a lower number
 _PAIRED: Final = 12  # numbers that may still be lowered: with more of them no pairs are tried
 _INTERRUPTED: Final = "interrupted"
 
@@ -40,6 +42,9 @@ class Budget:
 
     runs: int = 600
     seconds: float = 60.0
+
+
+_USUAL: Final = Budget()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class Shrinker:
     """Reduces calls with one runner; judge gives the symptom of a record that shows a fault, else None."""
 
     def __init__(
-        self, runner: CaseRunner, judge: Judge, budget: Budget, stopped: Callable[[], bool] = lambda: False
+        self, runner: CaseRunner, judge: Judge, budget: Budget = _USUAL, stopped: Callable[[], bool] = lambda: False
     ) -> None:
         self._runner = runner
         self._judge = judge
@@ -119,13 +124,13 @@ class _Search:
         self._runs = 0
         self._rejected: set[str] = set()
         self._rules: list[str] = []
-        self._lows: dict[str, int] = {}
+        self._ranges: dict[str, tuple[int, int]] = {}
         self._wanted: Symptom | None = None
         self._weak = False  # whether the first call's baseline proves nothing
         self._end = time.monotonic() + budget.seconds
 
     def run(self, start: Candidate, wanted: Symptom | None) -> Shrunk | None:
-        self._lows = {each.text: each.low for each in domain_of(start.contract.op).numbers}
+        self._ranges = {each.text: (each.low, each.high) for each in domain_of(start.contract.op).numbers}
         if start.shaped:
             self._rules = self._broken(start)
         try:
@@ -154,7 +159,7 @@ class _Search:
         """Try all numbers at their lowest, then with sizes of 1: what fails on any call is small at once."""
         for least in (0, 1):
             lowest = {
-                symbol: max(self._now.numbers[symbol] - self._room(symbol), least if symbol.section == "sizes" else 0)
+                symbol: max(self._simplest(symbol), least) if symbol.section == "sizes" else self._simplest(symbol)
                 for symbol in self._lowerable()
             }
             if lowest and self._lowered(lowest):
@@ -163,17 +168,18 @@ class _Search:
     # Numbers
 
     def _lower_numbers(self) -> None:
-        before = ""
+        before, first = "", True
         while before != self._now.key:
             before = self._now.key
             for group in self._lists():
-                self._descend(group)
+                self._descend(group, first=first)
             for symbol in sorted(self._lowerable(), key=lambda each: -self._now.numbers[each]):
-                self._descend([symbol])
+                self._descend([symbol], first=first)
+            first = False
             left = self._lowerable()
             if before == self._now.key and len(left) <= _PAIRED:
                 for pair in combinations(left, 2):
-                    self._descend(pair)
+                    self._descend(pair, first=False)
 
     def _lists(self) -> list[list[Symbol]]:
         """The entries of each list that are not as low as can be."""
@@ -184,38 +190,55 @@ class _Search:
         return [group for group in found.values() if len(group) > 1]
 
     def _lowerable(self) -> list[Symbol]:
-        return [symbol for symbol in self._now.numbers if self._room(symbol) > 0]
+        return [symbol for symbol in self._now.numbers if self._room(symbol)]
 
     def _room(self, symbol: Symbol) -> int:
-        """How far a number is above its lowest value."""
-        low = self._lows.get(str(symbol), 0)
-        if self._now.shaped:  # an illegal call without elements would be another one: it may be answered as such
-            low = 0 if symbol.section == "params" else 1
-        return self._now.numbers[symbol] - low
+        """How far a number is from its simplest value: 0, or the legal one that is nearest to 0."""
+        return abs(self._now.numbers[symbol] - self._simplest(symbol))
 
-    def _descend(self, group: Sequence[Symbol]) -> None:
-        """Lower numbers together: at once as far as they go, then by halves of the rest, at last by one."""
-        step = max(map(self._room, group))
+    def _simplest(self, symbol: Symbol) -> int:
+        if self._now.shaped:  # an illegal call without elements would be another one: it may be answered as such
+            return min(self._now.numbers[symbol], 0 if symbol.section == "params" else 1)
+        low, high = self._ranges.get(str(symbol), (0, INT_MAX))
+        return max(low, min(0, high))
+
+    def _descend(self, group: Sequence[Symbol], *, first: bool) -> None:
+        """Lower numbers together: at once as far as they go, then by halves of the rest, at last by one.
+
+        first: they were not tried before; otherwise lowering them by one must work before more is tried.
+        """
+        if not first and not self._lowered(self._by(1, group)):
+            return
+        step = most = max(map(self._room, group))
         while step > 0:
-            lowered = {
-                symbol: self._now.numbers[symbol] - min(step, self._room(symbol))
-                for symbol in group
-                if self._room(symbol) > 0
-            }
-            if lowered and self._lowered(lowered):
+            if self._lowered(self._by(step, group), again=step in (1, most)):
                 step = min(step, max(map(self._room, group)))
             else:
                 step //= 2
 
-    def _lowered(self, numbers: Mapping[Symbol, int]) -> bool:
-        """Try a call with lower numbers; drawn values are drawn again, with other seeds too."""
+    def _by(self, step: int, group: Sequence[Symbol]) -> dict[Symbol, int]:
+        """The numbers brought nearer to their simplest values by a step, or as far as they go."""
+        found = {}
+        for symbol in group:
+            value, simplest = self._now.numbers[symbol], self._simplest(symbol)
+            found[symbol] = max(value - step, simplest) if value > simplest else min(value + step, simplest)
+        return found
+
+    def _lowered(self, numbers: Mapping[Symbol, int], *, again: bool = True) -> bool:
+        """Try a call with lower numbers.
+
+        Values that are drawn are drawn anew, with other seeds if it is to be tried again; others lose some part.
+        """
         try:
             candidate = self._now.with_numbers(numbers)
+            if self._try(candidate):
+                return True
+            if candidate.drawn:
+                return again and any(self._try(_reseeded(candidate, 1 + more)) for more in range(_SEEDS))
+            blocks = range(_BLOCKS) if candidate.literal else ()
+            return any(self._try(self._now.with_numbers(numbers, block)) for block in blocks)
         except UNCOMPUTABLE:
             return False
-        return self._try(candidate) or (
-            candidate.drawn and any(self._try(_reseeded(candidate, 1 + more)) for more in range(_SEEDS))
-        )
 
     # Values
 

@@ -27,7 +27,14 @@ class InProcess(CaseRunner):
         self.symptoms: list[Symptom | None] = []
         self.kernel = Python(kernel.removeprefix("python:"))
 
-    def run(self, cases: Sequence[PlannedCase], listen: Listen, beat: Callable[[], None] | None = None) -> RunFinished:
+    def run(
+        self,
+        cases: Sequence[PlannedCase],
+        listen: Listen,
+        beat: Callable[[], None] | None = None,
+        *,
+        keep: bool = False,
+    ) -> RunFinished:
         """Run cases; listen gets the record of each, and its files are removed."""
         for case in cases:
             result = run_case({"file": case.file, "manifest_meta": None}, self.kernel, self.settings.worker)
@@ -37,18 +44,19 @@ class InProcess(CaseRunner):
                 record.blame = "implementation"
             self.symptoms.append(symptom_judge()(record))
             listen(record)
-            for file in case.files:
+            for file in () if keep else case.files:
                 Path(file).unlink(missing_ok=True)
         return RunFinished(Tally(), 0, 0.0, 0, False)
 
 
 def lower_ones(runner: CaseRunner, shrunk: Shrunk, ops: Sequence[str], suite: str) -> list[str]:
-    """The symbols that can be lowered by 1, all else fixed, with the same symptom: none, where the call is minimal."""
+    """The symbols that can be nearer to 0 by 1, all else fixed, with the same symptom: none, where it is minimal."""
     judge = symptom_judge(ops)
     wanted = judge(shrunk.record)
     found = []
     for symbol, value in shrunk.candidate.numbers.items():
-        lower = _run(runner, shrunk.candidate.with_numbers({symbol: value - 1}), suite)
+        nearer = value - 1 if value > 0 else value + 1
+        lower = _run(runner, shrunk.candidate.with_numbers({symbol: nearer}), suite) if value else None
         if lower is not None and judge(lower) == wanted:
             found.append(str(symbol))
     return found

@@ -129,6 +129,7 @@ def test_the_catalogue_shrinks_to_minimal_calls(tmp_path: Path) -> None:
             found = first_finding(runner, op, calls)
             if found is not None:
                 elements.append(found.elements)
+                print(f"{op} {fault}: {found.line}, {found.elements} elements")
                 if found.ended or lower_ones(runner, found, [op], "fuzz"):
                     not_minimal.append(f"{op}:{fault}: {found.line}")
     assert len(elements) > 100

@@ -1,0 +1,54 @@
+"""What the commands that run failing cases of a finished run again share: its options, and its case files."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mluops_cli.core.case_options import CaseOptions
+    from mluops_cli.core.discovery import PlannedCase
+    from mluops_cli.core.record import Record
+    from mluops_cli.results.finished import FinishedRun
+
+
+def options_again(run: FinishedRun, plugins: tuple[Path, ...], given: dict[str, Any]) -> CaseOptions:
+    """The options of the run with what is given now in their place.
+
+    A summary that this user hasn't made may name code to be run, which must be given again: InputError.
+    """
+    from mluops_cli.core.case_options import CaseOptions, read_options
+    from mluops_cli.results.jsonl import SUMMARY
+    from mluops_cli.results.origin import made_here
+    from schemas.errors import InputError
+
+    options = read_options(run.summary.get("options") or {}, run.impl, str(run.out / SUMMARY))
+    changed = {name: value for name, value in given.items() if value is not None}
+    if plugins or not made_here(run.summary):
+        changed["plugins"] = tuple(map(str, plugins))
+    if "impl" not in changed and not made_here(run.summary) and (":" in options.impl or options.plugins):
+        code = shlex.join(replace(CaseOptions(options.impl), plugins=options.plugins).words())
+        raise InputError(
+            f"{run.out} was made by another user or in another folder, so the code that it names isn't run; "
+            f"to run it, give it again: {code}"
+        )
+    return replace(options, **changed)
+
+
+def planned_again(out: Path, record: Record, enum_numbering: str) -> PlannedCase:
+    """The case of a record: the kept file under OUT/failures, and the case's own where there is none."""
+    from mluops_cli.core.discovery import PlannedCase, noted_fields
+    from mluops_cli.results.kept_cases import kept_file
+
+    kept = kept_file(out, record)
+    file = str(kept) if kept.is_file() else record.file
+    size = os.path.getsize(file) if os.path.isfile(file) else 0
+    # A text file has no metadata of ours: the manifest beside the case holds it.
+    found = noted_fields(Path(record.file)) if record.file.endswith(".prototxt") else None
+    meta = found[1] if found else None
+    return PlannedCase(
+        record.case, record.op, record.suite, file, size, manifest_meta=meta, enum_numbering=enum_numbering
+    )

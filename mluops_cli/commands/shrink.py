@@ -1,0 +1,149 @@
+"""`mluops shrink`: a failing case of a run reduced to the smallest one that fails alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import rich_click as click
+
+from mluops_cli.commands.options import Seconds, make_folder, plugin_option
+from mluops_cli.commands.outcomes import folder
+from mluops_cli.commands.rerun import options_again, planned_again
+from mluops_cli.core.statuses import FAILED, INTERRUPTED, OUR_FAILURE, PASSED
+
+if TYPE_CHECKING:
+    from mluops_cli.core.case_options import CaseOptions
+    from mluops_cli.core.record import Record
+    from mluops_cli.results.finished import FinishedRun
+    from mluops_cli.search.case_runner import CaseRunner
+    from mluops_cli.search.shrinking.smallest_case import Written
+
+_SHOWN: Final = 500  # characters of a reason
+_LISTED: Final = 10  # cases in a message
+_LONGEST: Final = 300  # the same in a comment of the spec
+
+
+@click.command(epilog="Example: mluops shrink mluops-out psamask_forward/general/small_collect")
+@folder("out", "OUT")
+@click.argument("case", metavar="CASE")
+@click.option("--impl", metavar="NAME[:OPTIONS]", help="Another implementation than that of the run.")
+@click.option("--timeout", type=Seconds(), metavar="S", help="Seconds a case may take.  [default: as in the run]")
+@click.option(
+    "--to", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Folder.  [default: OUT/shrunk]"
+)
+@plugin_option
+def command(out: Path, case: str, to: Path | None, plugins: tuple[Path, ...], **given: Any) -> int:
+    """Reduce a failing case of the run in OUT to the smallest case that fails for the same reason.
+
+    CASE is its id, or a part of it that no other failing case has. Sizes and parameters are lowered, values become 0, 1
+    or small whole numbers. The options are those of the run. The kept file under OUT/failures is used, and the case's
+    own where there is none. Written are DIR/operator/suite/name.yaml with the entry, .pb and .prototxt; small tensors
+    are printed: inputs, expected, got. An interrupt leaves the smallest case so far.
+
+    Exit code: 0 reduced, 1 the case doesn't fail again, 2 the command or the case file is wrong, 3 our own failure, 130
+    interrupted.
+    """
+    from mluops_cli.commands.outcomes import read
+
+    run = read(out)
+    record = _named(run, case)
+    options = options_again(run, plugins, given)
+    to = out / "shrunk" if to is None else to
+    make_folder(to)
+    return _shrink(out, record, options, to)
+
+
+def _named(run: FinishedRun, case: str) -> Record:
+    """The failing record that CASE names; InputError where there is none, or several."""
+    from schemas.errors import InputError
+    from schemas.suggest import did_you_mean
+
+    failing = {record.case: record for record in run.failing}
+    if case in failing:
+        return failing[case]
+    if case in run.by_case:
+        raise InputError(f"{case} didn't fail in this run: {run.by_case[case].status}")
+    found = [name for name in failing if case in name]
+    if len(found) == 1:
+        return failing[found[0]]
+    if found:
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        raise InputError(f"{case} fits {len(found)} failing cases: {', '.join(found[:3])}{more}; give the whole id")
+    if not failing:
+        raise InputError("no case of this run failed")
+    names = failing if "/" in case else {name.rpartition("/")[2] for name in failing}
+    hint = did_you_mean(case, names)
+    shown = hint if "mean" in hint or len(names) <= _LISTED else f": expected one of {len(names)}, see results.jsonl"
+    raise InputError(f"no failing case of this run is called {case}{shown}")
+
+
+def _shrink(out: Path, record: Record, options: CaseOptions, to: Path) -> int:
+    from mluops_cli.execution.interrupt import interruptible
+    from mluops_cli.search.fuzz.findings import is_finding, symptom_of
+    from mluops_cli.search.shrinking.failing_case import case_of_file
+    from mluops_cli.search.shrinking.reduction import limit_of, reduced_hang, shrinking_runner, symptom_judge
+    from mluops_cli.search.shrinking.shrinker import Shrinker
+    from mluops_cli.search.shrinking.smallest_case import KEPT, run_file, write
+
+    planned = planned_again(out, record, options.enum_numbering)
+    suite, start = case_of_file(planned)
+    with interruptible() as interrupt, shrinking_runner(options, limit_of(record), KEPT) as runner:
+        again = run_file(runner, planned)
+        if again is None:
+            return INTERRUPTED
+        if not is_finding(again):
+            click.echo(f"{again.case} doesn't fail again: {again.status}{_because(again)}", err=True)
+            return OUR_FAILURE if again.blame == "tool" else FAILED
+        symptom = symptom_of(again)
+        if again.status == "timeout":
+            shrunk = reduced_hang(start, suite, options, symptom_judge(), interrupt.is_set, symptom)
+        else:
+            shrunk = Shrinker(runner, symptom_judge(), stopped=interrupt.is_set).shrink(start, suite, symptom)
+        if shrunk is None and interrupt.is_set():
+            return INTERRUPTED
+        if shrunk is None:
+            click.echo(
+                f"{again.case} fails ({symptom}), but not as a case of a spec: the cause may be the baseline that its "
+                "file carries, room beyond the counted rows, or the failure comes and goes",
+                err=True,
+            )
+            return FAILED
+        click.echo(f"{again.case}: {symptom}\n{shrunk.line}")
+        written = write(shrunk, suite, (f"{again.case}: {symptom}", again.reason[:_LONGEST]), to)
+        _tell(written)
+        if shrunk.interrupted or interrupt.is_set():
+            return INTERRUPTED
+        return _show(runner, written)
+
+
+def _because(record: Record) -> str:
+    from mluops_cli.core.escaping import one_line
+
+    return f" ({one_line(record.reason, _SHOWN)})" if record.reason else ""
+
+
+def _tell(written: Written) -> None:
+    """Print the entry and the files."""
+    lines = written.spec.read_text(encoding="utf-8").splitlines()
+    click.echo("\n".join(line for line in lines if not line.lstrip().startswith("#")))
+    for file in (written.spec, written.binary, written.text):
+        click.echo(str(file))
+
+
+def _show(runner: CaseRunner, written: Written) -> int:
+    """Run the written case and print its tensors; the exit code."""
+    from mluops_cli.search.fuzz.findings import is_finding
+    from mluops_cli.search.shrinking.side_by_side import tensor_lines
+    from mluops_cli.search.shrinking.smallest_case import run_written
+
+    record, shown = run_written(runner, written)
+    for line in tensor_lines(shown):
+        click.echo(line)
+    if record is None:
+        return INTERRUPTED
+    click.echo(f"{record.status}{_because(record)}")
+    if not is_finding(record):
+        click.echo("the written case doesn't fail: the failure comes and goes", err=True)
+        return FAILED
+    return PASSED

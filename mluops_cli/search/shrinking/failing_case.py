@@ -1,0 +1,104 @@
+"""A case file as a call that can be shrunk: its sizes and parameters are numbers, its values are given themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from generators.contracts.binding import bind
+from generators.contracts.bound_case import Bound
+from generators.contracts.model import LARGE, TensorSpec
+from generators.contracts.operator import Operator
+from generators.operator_registry import operators
+from generators.specs.yaml_loader import Located
+from mluops_cli.core.discovery import PlannedCase
+from mluops_cli.search.fuzz.illegal import fault_words
+from mluops_cli.search.shrinking.candidate import Candidate, candidate_of
+from schemas.casefiles.reading import read_case
+from schemas.casefiles.tensors import TensorRecord
+from schemas.errors import InputError, SourceLocation
+from schemas.protos import messages as proto
+
+_OTHERS: Final = re.compile(r"[^a-z0-9_.-]+")
+_LONGEST: Final = 100  # characters of a name
+
+
+def case_of_file(planned: PlannedCase) -> tuple[str, Candidate]:
+    """The suite and the call of a case file.
+
+    InputError where it can't be read, its operator has no contract here, or an input's values are not in the file.
+    """
+    with read_case(Path(planned.file), planned.enum_numbering) as file:
+        if planned.manifest_meta is not None:
+            proto.set_meta(file.node, proto.CaseMeta(**planned.manifest_meta))
+        operator = operators().get(file.op)
+        place = SourceLocation(planned.file)
+        if operator is None:
+            raise InputError(
+                f"operator {file.op} has no contract here, so nobody knows which smaller calls are legal and what they "
+                "compute; expected one of a plug-in (--plugin FILE with OPERATORS)",
+                place,
+            )
+        bound = bind(file, operator, planned.id.partition("/")[2].partition("/")[2])
+        if bound.valid and bound.omitted:
+            listed = ", ".join(sorted(bound.omitted))
+            raise InputError(f"the file holds no values of {listed} ({LARGE} elements or more): can't be shrunk", place)
+        candidate = candidate_of(bound.op, _entry(bound, operator))
+        for name, array in bound.input_arrays().items() if bound.valid else ():
+            if array is not None:
+                candidate = candidate.with_values(name, array.copy())
+        return _word(bound.suite), candidate
+
+
+def _word(text: str) -> str:
+    """A name that specs take."""
+    return _OTHERS.sub("_", text.lower()).strip("_.-")[:_LONGEST] or "case"
+
+
+def _entry(bound: Bound, operator: Operator) -> dict[str, Any]:
+    contract = operator.contract
+    entry: dict[str, Any] = {"name": _word(bound.name), "seed": bound.seed, "params": dict(bound.params)}
+    dtypes: dict[str, str] = {}
+    for role, records in (("inputs", bound.inputs), ("outputs", bound.outputs)):
+        entry[role] = {
+            name: _tensor(record, contract.tensors[name], dtypes, plain=role == "inputs" and not bound.valid)
+            for name, record in records.items()
+        }
+    own = {name: {each.name: each.threshold for each in bound.criteria[name]} for name in bound.outputs}
+    usual = {tensor.name: {each.name: each.threshold for each in tensor.criteria} for tensor in contract.outputs}
+    if own != usual:
+        entry["criteria"] = {name: _located(each, bound) for name, each in own.items() if each != usual[name]}
+    if bound.accumulate != contract.accumulate:
+        entry["accumulate"] = bound.accumulate
+    if not bound.valid or bound.faults:
+        statuses = list(bound.expect)
+        key = "expect_beyond_design" if bound.beyond_design else "expect"
+        entry[key] = statuses if len(statuses) > 1 else statuses[0]
+    if bound.tags:
+        entry["tags"] = list(bound.tags)
+    return entry | fault_words(bound.faults)
+
+
+def _tensor(record: TensorRecord, spec: TensorSpec, dtypes: dict[str, str], *, plain: bool) -> dict[str, Any]:
+    """What an entry says of a tensor. plain: it is an input of an illegal call, whose values mean nothing."""
+    found: dict[str, Any] = {"shape": list(record.shape)}
+    dtypes[spec.name] = record.dtype.name
+    usual = spec.dtypes[0] if spec.same_dtype_as is None else dtypes[spec.same_dtype_as]
+    if record.dtype.name != usual:
+        found["dtype"] = record.dtype.name
+    if record.layout != spec.layout:
+        found["layout"] = record.layout
+    if record.strides is not None:
+        found["strides"] = list(record.strides)
+    if plain and record.elements < LARGE and record.dtype.storage is not None:
+        found["dist"] = {"constant": 0}
+    return found
+
+
+def _located(thresholds: Mapping[str, float], bound: Bound) -> Located:
+    """Thresholds as they come out of a spec, which knows where they stand."""
+    found = Located(thresholds)
+    found.file, found.line = str(bound.file.path), 1
+    return found
