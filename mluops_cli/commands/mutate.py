@@ -69,8 +69,8 @@ def command(ops: tuple[str, ...], paths: tuple[Path, ...], out: Path, **given: A
 
     A mutant that no case fails for is a survivor: a fault that the cases would miss. Not counted in the score: one
     that gives the same bits in every case and in N calls drawn from the contract is taken for equivalent; one whose
-    answers differ only where the rules allow it (NOT_SUPPORTED, no design demands an answer, outputs within their error
-    bounds) is allowed.
+    answers differ only where the rules allow it (NOT_SUPPORTED, nothing is compared, no design demands an answer,
+    outputs within their error bounds) is allowed.
 
     --catalogue needs no source: it shows which of the bundled faulty kernels the cases kill.
 

@@ -27,8 +27,8 @@ class MutantRecord:
     """What came of one mutant.
 
     status: killed; survived; not_reached, a survivor whose line no case runs; allowed, its answers differ only where
-    the rules allow it (it refuses with NOT_SUPPORTED, no design demands an answer, a correct kernel's rounding errors
-    may be as large); equivalent, none differs.
+    the rules allow it (it refuses with NOT_SUPPORTED, nothing is compared, no design demands an answer, a correct
+    kernel's rounding errors may be as large); equivalent, none differs.
     diff: the changed lines. killed_by: the cases that fail for it, one unless all were run. reason: why the first of
     them fails. differing: cases that pass with other bits, or are skipped. run: how many cases were run.
     drawn: on how many drawn calls it was compared with the right source. shown_by: the one that tells them apart, as an

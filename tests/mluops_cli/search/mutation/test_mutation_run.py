@@ -35,6 +35,7 @@ def session() -> OperatorSession:
         ([CaseResult(0, "pass", answer="other", within_bound=True)], "allowed"),
         ([CaseResult(0, "pass", answer="other", beyond_design=True)], "allowed"),
         ([CaseResult(0, "skip", answer="other")], "allowed"),
+        ([CaseResult(0, "empty", answer="other")], "allowed"),
         ([CaseResult(0, "skip", answer="other"), CaseResult(1, "pass", answer="other")], "survived"),
         ([CaseResult(0, "skip", answer="other"), CaseResult(1, "skip", answer="other")], "killed"),
         ([CaseResult(0, "pass", answer="right"), CaseResult(1, "fail", within_bound=True)], "killed"),
