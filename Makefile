@@ -113,8 +113,9 @@ schemas: install  ## rebuild the JSON Schemas from the models
 fingerprints: install  ## tests/fingerprints.json: what the bundled cases hold
 	$(BIN)/python -m tools.fingerprints
 
-faults: install  ## docs/faults.md: which case catches which faulty implementation
+faults: install  ## docs/faults.md: which case catches which faulty implementation, what the mutants of tiled say
 	$(BIN)/python -m tests.faulty.catalogue
+	$(BIN)/python -m tests.faulty.mutants out/mutants
 
 wheel: install  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist .

@@ -1,6 +1,7 @@
 """Which operator has which faulty implementations, and which cases of the suites catch each of them.
 
-`python -m tests.faulty.catalogue` writes docs/faults.md; a slow test holds it against a new run.
+`python -m tests.faulty.catalogue` writes docs/faults.md but for its last section, which is that of `mutants`; a slow
+test holds it against a new run.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from mluops_cli.core.record import BROKEN
 from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.implementations.python import Python
 from mluops_cli.search.faulty_kernels.catalogue import MODULES, faults, kernel_file, precision_faults
+from tests.faulty.fewer_cases import Curves
 
 EXACT: Final = "exact"
 SUITES: Final = ("boundary", "general", "nan_inf", "zero_element", "invalid", EXACT)
 PAGE: Final = Path(__file__).parents[2] / "docs" / "faults.md"
+MUTANTS: Final = "## Mutants of tiled"  # the heading of the last section
 COMPUTED: Final = ("boundary", "general", "nan_inf", EXACT)  # suites whose cases compute something
 _SHOWN: Final = 4  # cases named per fault
 _PRECISION: Final = """\
@@ -104,7 +107,7 @@ def seen_by(results: Mapping[str, Result]) -> Seen:
 
 
 def page() -> str:
-    """docs/faults.md, from running every faulty implementation on every case of the small suites."""
+    """docs/faults.md without its last section, from running every faulty implementation on every small case."""
     lines = [
         "# Which case catches which fault",
         "",
@@ -112,6 +115,7 @@ def page() -> str:
         f" {', '.join(SUITES)}. A fault's cases are counted, the first of them named.",
         "",
     ]
+    curves = Curves()
     table = [*_PRECISION.splitlines(), ""]
     table += [
         "| operator | fault | thresholds alone | error bound | exact | relations |",
@@ -122,9 +126,11 @@ def page() -> str:
             for case in expand_operator(op, set(SUITES)):
                 generate(case, WriteOptions(Path(folder)))
             files = sorted(Path(folder).rglob("*.pb"))
-            lines += _section(op, files)
+            catches = {name: _catching(op, name, files) for name in faults(op)}
+            lines += _section(op, catches, files)
+            curves.add(op, catches, files)
             table += _precision_rows(op, [file for file in files if file.parent.name in COMPUTED])
-    return "\n".join([*lines, *table]).rstrip() + "\n"
+    return "\n".join([*lines, *curves.lines(), "", *table]).rstrip() + "\n"
 
 
 def _precision_rows(op: str, files: list[Path]) -> Iterator[str]:
@@ -135,12 +141,15 @@ def _precision_rows(op: str, files: list[Path]) -> Iterator[str]:
         yield f"| {' | '.join(columns)} | {len(seen.relations)} |"
 
 
-def _section(op: str, files: list[Path]) -> list[str]:
+def _catching(op: str, name: str, files: list[Path]) -> list[str]:
+    """The cases that catch a fault."""
+    return [case for case, result in run_all(files, op, name).items() if caught(result)]
+
+
+def _section(op: str, found: Mapping[str, list[str]], files: list[Path]) -> list[str]:
     lines = [f"## {op}", "", "| fault | caught by | among them |", "| --- | ---: | --- |"]
     catches: Counter[str] = Counter()
-    for name in faults(op):
-        results = run_all(files, op, name)
-        seen = [case for case, result in results.items() if caught(result)]
+    for name, seen in found.items():
         if name != "writes_nothing":  # which nearly every case catches
             catches.update(seen)
         more = ", ..." if len(seen) > _SHOWN else ""
@@ -152,5 +161,6 @@ def _section(op: str, files: list[Path]) -> list[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    _, heading, mutants = PAGE.read_text(encoding="utf-8").partition(MUTANTS)
+    PAGE.write_text(f"{page()}\n{heading}{mutants}", encoding="utf-8")
     sys.stdout.write(f"{PAGE} written\n")

@@ -20,7 +20,7 @@ from mluops_cli.search.mutation.trial import CaseResult, Trial
 
 _SEED: Final = 1
 _MOST: Final = 256 << 10  # bytes of the tensors of a drawn call
-_LIMIT: Final = 2.0  # seconds of the processor for a call
+_LIMIT: Final = 10.0  # seconds of the processor for a call: mutants that are only slower give the same answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _drawn(op: str, count: int, folder: Path, interrupt: Interrupt) -> Iterator[
 def _answers(runner: TrialRunner, calls: Iterable[int]) -> dict[int, str]:
     """Call -> answer of the right source, in the order of the drawing: the same call shows a mutant in every run."""
     usable = tuple(index for index in calls if index not in runner.problems)
-    limits = (5 * _LIMIT,) * len(usable)
+    limits = (_LIMIT,) * len(usable)
     first, second = (runner.one(Trial(0, None, usable, limits, first=False)) for _ in range(2))
     if first is None or second is None:
         return {}

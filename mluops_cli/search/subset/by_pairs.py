@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from generators.contracts.binding import bind
 from generators.contracts.bound_case import Bound
 from generators.operator_registry import operators
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.search.fuzz.number_classes import class_of
-from mluops_cli.search.subset.choice import PER_CASE, Element, Power
+from mluops_cli.search.subset.choice import Element, Power, estimated
 from schemas.casefiles.reading import read_case
 from schemas.errors import InputError
 from schemas.protos import messages as proto
-
-_RATE: Final = 50e6  # bytes of tensors per second that a run takes, about: nothing is measured here
 
 
 def covering_power(cases: Sequence[PlannedCase]) -> Power:
     """The pairs of classes that each case has; InputError where a case can't be read."""
     power = {case.id: frozenset(_pairs(case.op, dict(_classes(case)))) for case in cases}
-    return Power(power, {case.id: PER_CASE + case.size / _RATE for case in cases}, "pairs of classes")
+    return Power(power, {case.id: estimated(case.size) for case in cases}, "pairs of classes")
 
 
 def _pairs(op: str, classes: dict[str, str]) -> Iterator[Element]:

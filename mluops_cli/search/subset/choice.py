@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mluops_cli.search.set_cover import greedy_cover
 
 PER_CASE = 0.005  # seconds that a run takes for a case besides the implementation's call and the judge
+_RATE = 50e6  # bytes of tensors per second that a run takes, about
 _SHOWN = 5  # elements that are given up and named
 
 
@@ -62,6 +63,11 @@ class Choice:
             yield from (f"  {text}" for text in texts[:_SHOWN])
             if len(texts) > _SHOWN:
                 yield f"  and {len(texts) - _SHOWN} more"
+
+
+def estimated(size: int) -> float:
+    """Seconds that a case with tensors of so many bytes takes in a run, where nothing is measured."""
+    return PER_CASE + size / _RATE
 
 
 def choose(power: Power, budget: float | None) -> Choice:
