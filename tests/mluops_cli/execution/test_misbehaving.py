@@ -175,9 +175,11 @@ def test_nothing_survives_a_killed_supervisor(folder: Path, tmp_path: Path) -> N
     impl = f"python:{PLUGIN}:hangs_beside_own_session"
     command = [sys.executable, "-m", "mluops_cli", "run", str(folder), "--impl", impl, "--out", str(tmp_path / "out")]
     supervisor = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    wait_until(started)
-    supervisor.kill()
-    supervisor.wait()
+    try:
+        wait_until(started)
+    finally:
+        supervisor.kill()
+        supervisor.wait()
     wait_until(lambda: not started())
 
 
