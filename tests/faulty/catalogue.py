@@ -162,5 +162,5 @@ def _section(op: str, found: Mapping[str, list[str]], files: list[Path]) -> list
 
 if __name__ == "__main__":
     _, heading, mutants = PAGE.read_text(encoding="utf-8").partition(MUTANTS)
-    PAGE.write_text(f"{page()}\n{heading}{mutants}", encoding="utf-8")
+    PAGE.write_text(f"{page()}\n{heading}{mutants}".rstrip() + "\n", encoding="utf-8")
     sys.stdout.write(f"{PAGE} written\n")
