@@ -43,6 +43,12 @@ def hang(op, inputs, outputs, params, descriptors, handle):
         time.sleep(100)
     return right(op, inputs, outputs, params, descriptors, handle)
 
+def slow(op, inputs, outputs, params, descriptors, handle):
+    with Path(__file__).with_name("calls").open("a") as calls:
+        calls.write("called\\n")
+    time.sleep(0.5)
+    return lost(op, inputs, outputs, params, descriptors, handle)
+
 def lax(op, inputs, outputs, params, descriptors, handle):
     return "SUCCESS"
 """
@@ -163,11 +169,15 @@ def test_one_that_crashes_or_hangs(cli: Cli, kernels: Path, name: str, text: str
 
 @pytest.mark.slow
 def test_an_interrupt_leaves_the_smallest_case_so_far(cli: Cli, kernels: Path) -> None:
-    out = failed(cli, kernels, "hang", "--timeout", 3)
+    out = failed(cli, kernels, "slow")
     process = subprocess.Popen(
         [sys.executable, "-m", "mluops_cli", "shrink", str(out), NAME], stdout=subprocess.PIPE, text=True
     )
-    time.sleep(20)
+    deadline = time.monotonic() + 120
+    while kernels.with_name("calls").read_text().count("called") < 6:  # the run, the case again, and four smaller ones
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     told, _ = process.communicate(timeout=60)
     assert process.returncode == 130
