@@ -43,7 +43,7 @@ def _contract(op: str, first: TensorSpec, computed: TensorSpec, theory_ops: str)
         category="composite",
         inputs=(first, TensorSpec("grid", ("float",), "ARRAY", _GRID, values={"recipe": "grid"}, finite=True)),
         outputs=(computed,),
-        rules=(Rule("N is a multiple of B", "N % B == 0", breaks=({"N": 5},), origin=OURS),),
+        rules=(Rule("N is a multiple of B", "N % B == 0", breaks=({"N": 5}, {"N": 3}), origin=OURS),),
         zero_elements=dict.fromkeys(("B", "H", "W", "C", "N", "OH", "OW"), BAD_PARAM),
         theory_ops=theory_ops,
         network="Faster R-CNN, CoupleNet",

@@ -53,7 +53,7 @@ b_dtype_half b_dtype_float b_dtype_double b_dtype_int64
 c_dtype_half c_dtype_double c_dtype_int32 c_dtype_int64
 a_layout_nchw a_layout_array
 a_rank_3 a_rank_5 b_rank_2 c_rank_1 c_rank_3
-a_dim2_2 a_dim3_4 b_dim0_3 c_dim0_3 c_dim1_13
+a_dim2_2 a_dim2_0 a_dim3_4 a_dim3_2 b_dim0_3 b_dim0_1 c_dim0_3 c_dim0_1 c_dim1_13 c_dim1_11
 h_3
 a_strided b_strided c_strided a_large b_large
 null_handle a_null_descriptor a_null_pointer b_null_descriptor b_null_pointer c_null_descriptor c_null_pointer
