@@ -311,8 +311,8 @@ class _Search:
 
         def hear(record: Record) -> None:
             if strict:
-                self._weak = _weak(case.file, candidate)
-            elif not self._weak and self._judge(record) == self._wanted and _weak(case.file, candidate):
+                self._weak = proves_nothing(case.file, candidate)
+            elif not self._weak and self._judge(record) == self._wanted and proves_nothing(case.file, candidate):
                 return
             records.append(record)
 
@@ -327,7 +327,7 @@ class _Search:
         return [violation.rule for violation in broken(case, candidate.contract)]
 
 
-def _weak(file: str, candidate: Candidate) -> bool:
+def proves_nothing(file: str, candidate: Candidate) -> bool:
     """Whether wrong outputs too would agree with the baseline of a case file."""
     with read_case(Path(file)) as case:
         return any(True for _ in check_weakness(case, candidate.operator))

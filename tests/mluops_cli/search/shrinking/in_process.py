@@ -11,11 +11,12 @@ from mluops_cli.core.events import RunFinished
 from mluops_cli.core.record import Record, Tally
 from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.implementations.python import Python
+from mluops_cli.search.case_making import make_case
 from mluops_cli.search.case_runner import CaseRunner, Listen
 from mluops_cli.search.fuzz.findings import Symptom
 from mluops_cli.search.shrinking.candidate import Candidate
 from mluops_cli.search.shrinking.reduction import symptom_judge
-from mluops_cli.search.shrinking.shrinker import Shrunk
+from mluops_cli.search.shrinking.shrinker import Shrunk, proves_nothing
 from schemas.errors import MluopsError
 
 
@@ -50,7 +51,10 @@ class InProcess(CaseRunner):
 
 
 def lower_ones(runner: CaseRunner, shrunk: Shrunk, ops: Sequence[str], suite: str) -> list[str]:
-    """The symbols that can be nearer to 0 by 1, all else fixed, with the same symptom: none, where it is minimal."""
+    """The symbols that can be nearer to 0 by 1, all else fixed, with the same symptom: none, where it is minimal.
+
+    Calls whose baseline proves nothing don't count.
+    """
     judge = symptom_judge(ops)
     wanted = judge(shrunk.record)
     found = []
@@ -64,7 +68,10 @@ def lower_ones(runner: CaseRunner, shrunk: Shrunk, ops: Sequence[str], suite: st
 
 def _run(runner: CaseRunner, candidate: Candidate, suite: str) -> Record | None:
     try:
-        entry = candidate.entry(runner.folder)
+        case = make_case(candidate.contract.op, suite, candidate.entry(runner.folder), runner.folder)
     except (MluopsError, NameError, ArithmeticError):
         return None
-    return runner.run_entry(candidate.contract.op, suite, entry)
+    records: list[Record] = []
+    if not proves_nothing(case.file, candidate):
+        runner.run([case], records.append)
+    return records[0] if records else None
