@@ -122,6 +122,25 @@ def test_sums(seed: int, largest: dict[str, Largest]) -> None:
         largest["voxel_pooling_forward"].add(sum_ratios(points, 3, rng), f"seed {seed}, {points} points")
 
 
+@pytest.mark.parametrize(("name", "dtype"), [("half", np.float16), ("bfloat16", ml_dtypes.bfloat16)])
+def test_sums_in_a_coarser_dtype(name: str, dtype: Any) -> None:
+    rng = np.random.default_rng(6)
+    for points in (1, 2, 3, 4, 17):
+        features = rng.uniform(0.5, 2, (1, points, 500)).astype(F)
+        inputs = {"geom_xyz": np.zeros((1, points, 3), np.int32), "input_features": features}
+        env = dict.fromkeys(("batch_size", "num_voxel_x", "num_voxel_y", "num_voxel_z"), 1)
+        env |= {"num_points": points, "num_channels": 500}
+        baseline = VOXEL.reference(inputs, env)
+        bound = VOXEL.error_bound(inputs, env, baseline=baseline, accumulate=name)["output_features"]
+        converted, added = np.zeros(500, dtype), np.zeros(500, dtype)
+        for row in features[0]:
+            converted = converted + row.astype(dtype)  # each feature is rounded, then the sum
+            added = (added.astype(np.float64) + row).astype(dtype)  # the sum is rounded
+        for total in (converted, added):
+            ratio = worst(total.reshape(baseline["output_features"].shape), baseline["output_features"], bound)
+            assert 0.1 < ratio <= 1, points
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_a_hundred_thousand_points_in_a_cell(seed: int, largest: dict[str, Largest]) -> None:
