@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from generators.casegen import journal
 from generators.casegen.manifest import Entry, hash_array
 from generators.casegen.node import set_origins
 from generators.casegen.write_options import WriteOptions
+from generators.contracts.bound_case import REFERENCE
 from generators.contracts.faults import Fault
 from generators.contracts.model import Params, Shape
 from generators.contracts.operator import Array, Arrays, Operator
@@ -17,8 +18,6 @@ from schemas.casefiles.error_bounds import store_bounds
 from schemas.casefiles.reading import write_case
 from schemas.path_names import check_case_name
 from schemas.protos import messages as proto
-
-REFERENCE: Final = "reference kernel"
 
 MaybeArrays = Mapping[str, Array | None]
 

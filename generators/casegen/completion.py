@@ -62,7 +62,7 @@ def complete(
                 baseline = bound.baseline(inputs)
             outputs |= {key: padded(array, bound.outputs[key].shape) for key, array in baseline.items()}
             if options.bounds:
-                found = bound.error_bounds(inputs, baseline)
+                found = bound.error_bounds(inputs, bound.references(inputs, baseline))
                 bounds = {bound.outputs[key].id: array for key, array in found.items()}
             set_counts(node, operator.contract, operator.contract.counts(baseline))
             if not any(criteria_of(file)):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from generators.contracts.model import Contract, Env, Params, Shape
+from generators.error_bounds.checking import checked_bound
 from generators.expressions import parse_expression
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError, MluopsError
@@ -65,14 +66,22 @@ class Operator(ABC):
     ) -> Arrays:
         """What error_bound says of a call with these tensors and this baseline: the one way to error bounds.
 
-        Nothing where a tensor's values are not at hand: no bound can be computed then.
+        Outputs that the baseline lacks have none. Nothing where an input's values are not at hand: no bound can be
+        computed then. MluopsError where error_bound returns what is no bound.
         """
         given = {name: array for name, array in inputs.items() if array is not None}
         known = {name: array for name, array in baseline.items() if array is not None}
-        if len(given) + len(known) < len(self.contract.tensors):
+        names = {tensor.name for tensor in self.contract.outputs}
+        if not known or len(given) < len(self.contract.inputs):
             return {}
         env = self.contract.bind(shapes, params)
-        return self.error_bound(given, env, baseline=known, accumulate=accumulate or self.contract.accumulate)
+        whole = known if known.keys() == names else None
+        found = self.error_bound(given, env, baseline=whole, accumulate=accumulate or self.contract.accumulate)
+        return {
+            name: checked_bound(self.contract.op, name, each, known.get(name))
+            for name, each in found.items()
+            if name in known or name not in names
+        }
 
     def error_bound(
         self, inputs: Arrays, env: Env, *, baseline: Arrays | None = None, accumulate: str | None = None

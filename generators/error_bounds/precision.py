@@ -66,12 +66,18 @@ def rounding(accumulation: str, output: str) -> Rounding:
     return Rounding(PRECISIONS[accumulation], PRECISIONS[output])
 
 
-def stored(bound: Array, terms: Any, baseline: Array, output: Precision) -> Array:
-    """The bound as float32, rounded up; NaN, which is no answer, where none can be given (set_unknown)."""
+def rounded_up(bound: Array) -> Array:
+    """Numbers of 0 or more, or NaN, as float32 that are not smaller."""
     with np.errstate(over="ignore"):
         narrow = bound.astype(np.float32)
     up = narrow.view(np.int32)  # the next float32 has the next bits
     up += narrow < bound
+    return narrow
+
+
+def stored(bound: Array, terms: Any, baseline: Array, output: Precision) -> Array:
+    """The bound as float32, rounded up; NaN, which is no answer, where none can be given (set_unknown)."""
+    narrow = rounded_up(bound)
     set_unknown(narrow, terms, baseline, output)
     return narrow
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from generators.casegen.case_writer import REFERENCE
+from generators.contracts.bound_case import REFERENCE
 from generators.contracts.file_parameters import plain_message
 from generators.operator_registry import operators
 from mluops_cli.inspection.statistics import statistics_of

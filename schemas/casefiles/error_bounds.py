@@ -24,17 +24,20 @@ Bounds = Mapping[str, NDArray[Any]]
 def store_bounds(node: Any, bounds: Bounds, path: Path, inline_limit: int) -> dict[Path, Writer]:
     """Put error bounds, by the output's id, into a node's metadata; return the external data to write beside path.
 
-    A bound that is 0 everywhere is not stored: which outputs are copies is the contract's. The node must have metadata.
+    Nothing is stored where all bounds are 0 everywhere: which outputs are copies is the contract's. Beside a bound that
+    is stored, one that is 0 everywhere has an entry without values. The node must have metadata.
     """
     meta = proto.get_meta(node)
     assert meta is not None
     del meta.error_bounds[:]
     beside: dict[Path, Writer] = {}
-    for number, (output, bound) in enumerate(bounds.items()):
-        if not bound.any():
+    nonzero = {output for output, bound in bounds.items() if bound.any()}
+    for number, (output, bound) in enumerate(bounds.items() if nonzero else ()):
+        entry = meta.error_bounds.add(output=output)
+        if output not in nonzero:
+            entry.values = b""
             continue
         image = np.ascontiguousarray(bound, _STORED)
-        entry = meta.error_bounds.add(output=output)
         if image.nbytes <= inline_limit:
             entry.values = image.tobytes()
             continue
@@ -48,19 +51,24 @@ def _image_writer(image: NDArray[Any]) -> Writer:
     return lambda file: file.write(image.reshape(-1).view(np.uint8).data)
 
 
-def stored_bound(file: CaseFile, output: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
-    """The error bound that a case file stores for an output, float32; None where it stores none of this shape."""
+def stored_bounds(file: CaseFile, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:
+    """The error bounds that a case file stores, float32, by the output's id; shapes are those of the outputs.
+
+    An array of shape () holds for every element. Empty where the file stores none, and where one of them can't be read:
+    they can be computed again.
+    """
     entries = file.meta.error_bounds if file.meta is not None else ()
-    for entry in entries:
-        if entry.output != output:
-            continue
-        size = math.prod(shape) * _STORED.itemsize
-        if entry.HasField("values"):
-            return np.frombuffer(entry.values, _STORED).reshape(shape) if len(entry.values) == size else None
-        try:
-            image = find_external(file.path.parent, entry.path, SourceLocation(str(file.path)))
-            image.check_size(size)
-            return image.image(size).view(_STORED).reshape(shape)
-        except MluopsError:  # moved without its external data: the bound can be computed again
-            return None
-    return None
+    try:
+        return {entry.output: _stored(file, entry, shapes[entry.output]) for entry in entries}
+    except (MluopsError, KeyError, ValueError):  # moved without its external data, or changed by others
+        return {}
+
+
+def _stored(file: CaseFile, entry: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    if entry.HasField("values"):
+        values = np.frombuffer(entry.values or bytes(_STORED.itemsize), _STORED)
+        return values.reshape(shape if values.size == math.prod(shape) else ())
+    size = math.prod(shape) * _STORED.itemsize
+    image = find_external(file.path.parent, entry.path, SourceLocation(str(file.path)))
+    image.check_size(size)
+    return image.image(size).view(_STORED).reshape(shape)

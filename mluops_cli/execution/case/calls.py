@@ -48,6 +48,7 @@ class Prepared:
     call: Call
     outputs: dict[str, OutputBuffer]
     baseline: dict[str, Array]
+    references: dict[str, Array]  # what the error bounds surround (Bound.references)
     bounds: dict[str, Array]  # error bounds of the outputs that have one
     undecided: dict[str, Array]  # masks of the elements that are not judged (Bound.undecided)
     digests: dict[str, int]  # hashes of the inputs that are in writable memory
@@ -160,6 +161,7 @@ class Calls:
                 prepared.baseline,
                 prepared.outputs,
                 prepared.bounds,
+                prepared.references,
                 self.options,
                 prepared.undecided,
             )

@@ -122,9 +122,12 @@ def prepare(file: CaseFile, options: CaseOptions | None = None) -> Prepared:
         file.node,
     )
     digests = {name: digest(array) for name, array in inputs.items() if array is not None and not is_mapped(array)}
-    bounds = {} if options.bound == "off" or not baseline else bound.error_bounds(inputs, baseline, options.accumulate)
+    references, bounds = baseline, {}
+    if baseline and options.bound != "off":
+        references = bound.references(inputs, baseline)
+        bounds = bound.error_bounds(inputs, references, options.accumulate)
     undecided = bound.undecided(inputs) if baseline else {}
-    return Prepared(bound, call, outputs, baseline, bounds, undecided, digests)
+    return Prepared(bound, call, outputs, baseline, references, bounds, undecided, digests)
 
 
 def _holdable(record: TensorRecord) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ def judge_outputs(
     baseline: Arrays,
     buffers: Mapping[str, OutputBuffer],
     bounds: Mapping[str, Array],
+    references: Arrays,
     options: CaseOptions,
     undecided: Mapping[str, Array] | None = None,
 ) -> dict[str, Any]:
@@ -38,7 +40,8 @@ def judge_outputs(
 
     The reason of a failing output begins with its diagnosis, which counts only elements beyond the tolerance. An
     undecided element (correct kernels may disagree about NaN there) is counted and not judged. An output beyond its
-    error bound is told in the record, with what explains it; it fails the case only if the options say so.
+    error bound, which surrounds the references, is told in the record, with what explains it; it fails the case only if
+    the options say so.
     """
     judged = outputs_under_test(bound, baseline, buffers, options, undecided)
     verdict = judge(bound, judged, options)
@@ -70,8 +73,10 @@ def judge_outputs(
             continue
         result["outputs"][item.name]["diagnosis"] = diagnosis.as_record()
         reasons.append(f"{item.name}: {diagnosis.words()}; {compared.failing_criteria or compared.reason}")
-    beyond = _judge_bounds(bound, judged, verdict, bounds, options, result)
-    for item in judged:
+    surrounded = [replace(item, baseline=references[item.name]) if item.name in bounds else item for item in judged]
+    exact = {name for name, found in verdict.outputs.items() if found.identical and references is baseline}
+    beyond = _judge_bounds(bound, surrounded, exact, bounds, options, result)
+    for item in surrounded:
         if item.name in beyond and verdict.outputs[item.name].passed:  # a failing one has its diagnosis
             result["outputs"][item.name] |= _explained(beyond[item.name], partial(explainer.first, item))
     if beyond and options.bound == "fail" and result["status"] in ("pass", "mistrusted", "fail"):
@@ -97,12 +102,15 @@ def _explained(sentence: str, explain: Explain) -> dict[str, Any]:
 def _judge_bounds(
     bound: Bound,
     judged: Sequence[OutputUnderTest],
-    verdict: Verdict,
+    exact: Collection[str],
     bounds: Mapping[str, Array],
     options: CaseOptions,
     result: dict[str, Any],
 ) -> dict[str, str]:
-    """Enter the ratios of errors and bounds into a result; return a sentence per output that is beyond its bound."""
+    """Enter the ratios of errors and bounds into a result; return a sentence per output that is beyond its bound.
+
+    exact: the outputs that are known to have no error.
+    """
     beyond: dict[str, str] = {}
     known = False
     for item in judged:
@@ -113,8 +121,11 @@ def _judge_bounds(
         if limit is None or item.output.shape != item.baseline.shape or item.output.dtype != item.baseline.dtype:
             record["bound_ratio"] = None
             continue
+        found = EXACT if item.name in exact else bound_ratio(item.baseline, item.output, limit)
+        if found.index is None and limit.size and np.isnan(limit).all():
+            record["bound_ratio"] = None
+            continue
         known = True
-        found = EXACT if verdict.outputs[item.name].identical else bound_ratio(item.baseline, item.output, limit)
         record |= found.as_record()
         if found.beyond:
             beyond[item.name] = record["bound_sentence"] = found.sentence(options.accumulate or bound.accumulate)

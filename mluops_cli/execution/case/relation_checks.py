@@ -118,7 +118,7 @@ def _differences(
         output = found[name].array
         if name in prepared.undecided and related.relation.kind not in _NOTHING:
             output = decided(output, expected, related.moved(name, prepared.undecided[name]))
-        if limit is not None and limit.ndim:
+        if limit is not None and (limit.ndim or limit):
             limit = _bound(related, name, limit)
         text = difference(expected, output, limit, loose_zero=loose_zero)
         if not text and related.relation.kind == "zero" and name in bounds and limit is not None:
