@@ -26,8 +26,9 @@ RESULTS: Final = "results.jsonl"
 # How the outputs of repeated calls differ, the worst last.
 IDENTICAL: Final = "identical"
 VARIES_WITHIN: Final = "varies_within_bound"
+VARIES_UNBOUNDED: Final = "varies"  # an output without an error bound
 VARIES_BEYOND: Final = "varies_beyond_bound"
-REPEAT_VERDICTS: Final = (IDENTICAL, VARIES_WITHIN, VARIES_BEYOND)
+REPEAT_VERDICTS: Final = (IDENTICAL, VARIES_WITHIN, VARIES_UNBOUNDED, VARIES_BEYOND)
 
 # What is said of a relation; where and why follows the last two.
 HOLDS: Final = "holds"
@@ -68,7 +69,8 @@ class Record:
     unverified: the results besides the outputs (num_act_out) that the implementation left out.
     beyond_bound: whether an output is further from the baseline than any correct kernel's; None where none has a bound.
     outputs.NAME.repeat: with --repeat, how the output of later calls differs from the first: identical,
-    varies_within_bound (by no more than twice the error bound) or varies_beyond_bound (a race); null with one call.
+    varies_within_bound (by no more than twice the error bound), varies_beyond_bound (a race) or varies (no error bound
+    tells how much is right); null with one call.
     relations: with --relations, per relation of the contract `holds`, `broken: ` and where, or `not run: ` and why.
     """
 

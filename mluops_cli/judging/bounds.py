@@ -49,6 +49,11 @@ class BoundResult:
 EXACT: Final = BoundResult(0.0, None)  # of an output whose bits are those of the baseline
 
 
+def says_nothing(bound: Array) -> bool:
+    """Whether no element has a bound, though there are elements."""
+    return bool(bound.size and np.isnan(bound.flat[0]) and np.isnan(bound).all())
+
+
 def bound_ratio(baseline: Array, output: Array, bound: Array, *, threads: int = 1) -> BoundResult:
     """Return the largest |output - baseline| / bound over the elements that have a bound and a finite baseline.
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from mluops_cli.core.record import REPEAT_VERDICTS, VARIES_BEYOND, VARIES_WITHIN, Record
+from mluops_cli.core.record import REPEAT_VERDICTS, VARIES_BEYOND, VARIES_UNBOUNDED, VARIES_WITHIN, Record
 from mluops_cli.core.statuses import FAILING
 from mluops_cli.results.finished import FinishedRun
 
 BEYOND: Final = "beyond"
 VARIES: Final = "varies"
 TITLES: Final[Mapping[str, str]] = {BEYOND: "beyond the error bound", VARIES: "varying between repeats"}
-_REPEATS: Final = {VARIES_WITHIN: "within the error bound", VARIES_BEYOND: "beyond the error bound"}
+_REPEATS: Final = {
+    VARIES_WITHIN: "within the error bound",
+    VARIES_UNBOUNDED: "without an error bound",
+    VARIES_BEYOND: "beyond the error bound",
+}
 
 
 class Caution(NamedTuple):

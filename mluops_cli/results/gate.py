@@ -106,9 +106,11 @@ def _run_rules(run: FinishedRun, policy: Policy) -> Iterator[str]:
     if policy.no_failures and run.failing:
         yield f"{counted(len(run.failing), 'case')} failed: {_names(run.failing)}."
     if policy.beyond_bound is not None and run.tally.beyond > policy.beyond_bound:
-        cases = ", ".join(record.case for record in run.records if record.beyond)
         passed = counted(run.tally.beyond, "case passed", "cases passed")
+        cases = _names([record for record in run.records if record.beyond])
         yield f"{passed} beyond the error bound, at most {policy.beyond_bound} may: {cases}."
+    if policy.beyond_bound is not None and (run.summary.get("options") or {}).get("bound") == "off":
+        yield "No case was held against its error bound: run without --bound off."
     if policy.repeat is not None:
         yield from _repeats(run, IDENTICAL if policy.repeat == "identical" else VARIES_WITHIN)
     if policy.no_mistrusted and counts["mistrusted"]:

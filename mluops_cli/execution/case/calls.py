@@ -53,6 +53,10 @@ class Prepared:
     undecided: dict[str, Array]  # masks of the elements that are not judged (Bound.undecided)
     digests: dict[str, int]  # hashes of the inputs that are in writable memory
 
+    def all_bounds(self, options: CaseOptions) -> Mapping[str, Array]:
+        """The error bounds, computed now where --bound off left them out."""
+        return self.bounds or self.bound.error_bounds(self.call.inputs, self.baseline, options.accumulate)
+
 
 class Meter(Protocol):
     """Measures the latency of a case whose first call was right."""
@@ -77,7 +81,7 @@ class Calls:
         self.outcomes: list[Outcome] = []
         self.host_us: list[float] = []  # of each whole call, in microseconds
         self._verdicts: dict[tuple[int, ...], Result] = {}  # by the hashes of the outputs
-        self._repeats = Repeats(prepared.bounds) if (options.repeat or 1) > 1 else None
+        self._repeats = Repeats(lambda: prepared.all_bounds(options)) if (options.repeat or 1) > 1 else None
         self._beyond: Result = {}  # the first verdict on outputs beyond their error bound
 
     def once(self, ready: Callable[[], None] | None = None) -> Result:

@@ -16,7 +16,7 @@ from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.explainer import Explainer
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
-from mluops_cli.judging.bounds import EXACT, bound_ratio
+from mluops_cli.judging.bounds import EXACT, bound_ratio, says_nothing
 from mluops_cli.judging.diagnosis import diagnose
 from mluops_cli.judging.patterns import Explain
 from mluops_cli.judging.rules import OUTPUTS as RULEBOOK
@@ -122,7 +122,7 @@ def _judge_bounds(
             record["bound_ratio"] = None
             continue
         found = EXACT if item.name in exact else bound_ratio(item.baseline, item.output, limit)
-        if found.index is None and limit.size and np.isnan(limit).all():
+        if found.index is None and says_nothing(limit):
             record["bound_ratio"] = None
             continue
         known = True

@@ -32,8 +32,7 @@ def check_relations(prepared: Prepared, implementation: Implementation, options:
     bound = prepared.bound
     if bound.operator is None or not bound.valid or not _plain(prepared):
         return {}
-    inputs = {name: array for name, array in prepared.call.inputs.items() if array is not None}
-    bounds = prepared.bounds or bound.error_bounds(inputs, prepared.baseline, options.accumulate)
+    bounds = prepared.all_bounds(options)
     verdicts: dict[str, str] = {}
     for relation in bound.operator.contract.relations:
         if relation.adjoint:

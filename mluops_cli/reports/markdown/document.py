@@ -11,7 +11,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mluops_cli.core.escaping import one_line
-from mluops_cli.core.record import IDENTICAL, VARIES_BEYOND, VARIES_WITHIN, Record
+from mluops_cli.core.record import IDENTICAL, VARIES_BEYOND, VARIES_UNBOUNDED, VARIES_WITHIN, Record
 from mluops_cli.core.units import format_fraction
 from mluops_cli.reports.cautions import doubtful
 from mluops_cli.reports.markdown.test_report import dtypes, operator_reports, shapes
@@ -98,6 +98,8 @@ def paragraph(run: FinishedRun, t: Callable[..., str]) -> str:
                 beyond=run.tally.repeats[VARIES_BEYOND],
             )
         )
+    if unbounded := run.tally.repeats[VARIES_UNBOUNDED]:
+        parts.append(t("Varying between repeats without an error bound: {n}.", n=unbounded))
     unverified = sorted({name for record in run.records for name in record.unverified})
     if unverified:
         parts.append(t("Not returned, so unverified: {names}.", names=", ".join(map(code, unverified))))

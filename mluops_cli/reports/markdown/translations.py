@@ -26,6 +26,7 @@ ZH: Final = {
     "Repeated cases: {same} identical, {within} varying within the error bound, {beyond} beyond it.": (
         "多次运行的用例：{same} 个逐位一致，{within} 个变化在误差界内，{beyond} 个超出误差界。"
     ),
+    "Varying between repeats without an error bound: {n}.": "多次运行结果不一致且没有误差界：{n} 个。",
     "Not returned, so unverified: {names}.": "未返回，因此未验证：{names}。",
     "Unexpected answers beyond the design: {n}.": "设计未要求的状态上有 {n} 个意外返回。",
     "{n} skipped.": "{n} 个跳过。",

@@ -61,6 +61,14 @@ def test_an_incomplete_run_is_broken(tmp_path: Path) -> None:
     assert broken_rules(read_run(out), Policy(complete=False)) == []
 
 
+def test_a_run_that_did_not_look_at_bounds_says_nothing_of_them(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [a()], options={"bound": "off"})
+    assert broken_rules(run, Policy(beyond_bound=0)) == [
+        "No case was held against its error bound: run without --bound off."
+    ]
+    assert broken_rules(run, Policy()) == []
+
+
 @pytest.mark.parametrize(
     ("text", "records", "sentence"),
     [
@@ -88,6 +96,17 @@ def test_an_incomplete_run_is_broken(tmp_path: Path) -> None:
             "repeat: within_bound",
             [a(outputs={"y": {"repeat": "varies_beyond_bound"}}), a(name="b", outputs={"y": {"repeat": "identical"}})],
             "1 case with outputs that vary between repeats, they must vary within the error bound: op/general/a.",
+        ),
+        (
+            "repeat: within_bound",
+            [a(outputs={"y": {"repeat": "varies"}})],
+            "1 case with outputs that vary between repeats, they must vary within the error bound: op/general/a.",
+        ),
+        ("beyond_bound: 1", [a(beyond_bound=True)], None),
+        (
+            "beyond_bound: 1",
+            [a(name=name, beyond_bound=True) for name in "abc"],
+            "3 cases passed beyond the error bound, at most 1 may: op/general/a, op/general/b, op/general/c.",
         ),
         ("max_skipped_fraction: 0.5", [a(), a("skip", "b")], None),
         ("max_skipped_fraction: 0.5", [a(), a("skip", "b", expected_status=["BAD_PARAM"]), a("skip", "c")], None),

@@ -74,8 +74,19 @@ def test_one_call_says_nothing_of_repeats(voxels: Path) -> None:
     assert repeats_of(result_of(voxels, "steady")) == [None, None]
 
 
-def test_without_bounds_varying_sums_have_no_verdict(voxels: Path) -> None:
-    assert repeats_of(result_of(voxels, "atomics", repeat=3, bound="off")) == [None, "identical"]
+@pytest.mark.parametrize(("name", "verdict"), [("atomics", "varies_within_bound"), ("race", "varies_beyond_bound")])
+def test_repeats_are_told_with_bound_off_too(voxels: Path, name: str, verdict: str) -> None:
+    result = result_of(voxels, name, repeat=3, bound="off")
+    assert (result["beyond_bound"], repeats_of(result)) == (None, [verdict, "identical"])
+
+
+@pytest.mark.parametrize("bounds", [{}, {"y": np.array([np.nan, np.nan], np.float32)}])
+def test_what_varies_without_an_error_bound_is_not_identical(bounds: dict[str, Any]) -> None:
+    repeats = Repeats(lambda: bounds)
+    for value in (1.0, 2.0, 1.0):
+        array = np.array([1.0, value], np.float32)
+        repeats.add([OutputUnderTest("y", array, array, (), "float")])
+    assert repeats.verdicts == {"y": "varies"}
 
 
 def test_copies_that_differ_are_beyond_even_where_only_the_sign_of_zero_does(tmp_path: Path) -> None:
@@ -88,7 +99,7 @@ def test_the_worst_repeat_counts_and_the_first_one_is_the_measure() -> None:
         array = np.array(values, np.float32)
         return [OutputUnderTest("y", array, array, (), "float")]
 
-    repeats = Repeats({"y": np.array([0.5, np.nan], np.float32)})
+    repeats = Repeats(lambda: {"y": np.array([0.5, np.nan], np.float32)})
     seen = []
     for values in ([1.0, 1.0], [1.0, 1.0], [2.0, 9.0], [2.5, 1.0], [1.0, 1.0]):
         repeats.add(under_test(values))
