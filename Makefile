@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 WHEEL  := .venv-wheel
 PYTHONS := 3.10 3.12 3.13
 
-.PHONY: help install demo test test-torch test-cluster test-wheel test-pythons gpu-check test-slow coverage check format \
+.PHONY: help install demo test test-torch test-cluster quick test-wheel test-pythons gpu-check test-slow coverage check format \
 	bench docs faults proto schemas fingerprints browser wheel clean
 
 help:  ## this list
@@ -44,7 +44,9 @@ format: install  ## mend lint and format where a tool can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: check  ## lint, types and tests
+test: check quick  ## lint, types and tests
+
+quick: install  ## the tests alone
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow"
 
 test-torch: $(TORCH)/.installed  ## the tests of --impl torch, with a CPU build of PyTorch in .venv-torch
@@ -82,7 +84,7 @@ test-pythons:  ## the tests with the other Python versions of the classifiers, a
 	@for version in $(PYTHONS); do \
 	  python=$$(PYENV_VERSION=$$version python$$version -c 'import sys; print(sys.executable)' 2>/dev/null) || \
 	    { echo "Python $$version is not on this machine"; continue; }; \
-	  $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version || exit 1; \
+	  $(MAKE) --no-print-directory quick PYTHON=$$python VENV=.venv-$$version || exit 1; \
 	done
 
 coverage: install  ## lines and branches that the tests reach, worker processes included
