@@ -97,6 +97,16 @@ def sound(contract: Contract, tensors: Iterable[Tensor], env: Env) -> bool:
     return _checks(contract).sound(tensors, env)
 
 
+def broken_rule(contract: Contract, tensors: Iterable[Tensor], env: Env) -> str | None:
+    """The first broken rule of a call with all tensors and parameters, None where there is none; it words nothing."""
+    return _checks(contract).first(tensors, env)
+
+
+def breaks(contract: Contract, rule: str, tensors: Iterable[Tensor], env: Env) -> bool:
+    """Whether such a call breaks this rule, whatever others it breaks."""
+    return _checks(contract).breaks(rule, tensors, env)
+
+
 def misshapen(parameter: Parameter, value: Any) -> str | None:
     """What is wrong with the form of a parameter's value: one number, or a tuple of as many as it has."""
     if parameter.length is None:
@@ -164,17 +174,30 @@ class _Checks:
         answered = [check for check in _of_rules(contract) if check.statuses]
         self._relations = [*answered, *_of_strides(contract, position), _of_size(contract, position)]
         self._last = [*(check for check in _of_rules(contract) if not check.statuses), *_of_zeros(contract)]
-        every = (*self._parameters, *self._tensors, *self._relations, *self._last)
-        self._all = compile(" and ".join(f"({check.holds})" for check in every), "<contract>", "eval")
+        self._every = (*self._parameters, *self._tensors, *self._relations, *self._last)
+        self._all = compile(" and ".join(f"({check.holds})" for check in self._every), "<contract>", "eval")
 
     def sound(self, tensors: Iterable[Tensor], env: Env) -> bool:
         """Whether all conditions hold; False where one can't be computed."""
-        scope = self._unknown | env
-        scope.update(zip(self._names, tensors, strict=True))
         try:
-            return bool(eval(self._all, _GLOBALS, scope))
+            return bool(eval(self._all, _GLOBALS, self._scope(tensors, env)))
         except UNCOMPUTABLE:
             return False
+
+    def first(self, tensors: Iterable[Tensor], env: Env) -> str | None:
+        """The first broken rule."""
+        scope = self._scope(tensors, env)
+        return next((check.rule for check in self._every if check.broken(scope)), None)
+
+    def breaks(self, rule: str, tensors: Iterable[Tensor], env: Env) -> bool:
+        """Whether a condition of this rule is broken."""
+        scope = self._scope(tensors, env)
+        return any(check.broken(scope) for check in self._every if check.rule == rule)
+
+    def _scope(self, tensors: Iterable[Tensor], env: Env) -> Env:
+        scope = self._unknown | env
+        scope.update(zip(self._names, tensors, strict=True))
+        return scope
 
     def broken(self, tensors: Iterable[Tensor], env: Env) -> list[Violation]:
         """The violations, see the function of that name."""

@@ -42,7 +42,7 @@ class PlannedCase:
     id is unique; size counts bytes of its tensors; problem says why it can't be read. manifest_meta is what the
     manifest says of a file without our metadata (a text file), with the fields of CaseMeta. enum_numbering is the
     numbering that the file is read in. external are the files with its external data; those of a wrong size, which may
-    be vast, are left out: no command reads them.
+    be vast, are left out: no command reads them. relations: they are checked where the options ask for them.
     """
 
     id: str
@@ -54,6 +54,7 @@ class PlannedCase:
     manifest_meta: dict[str, Any] | None = None
     enum_numbering: str = CURRENT
     external: tuple[str, ...] = ()
+    relations: bool = True
 
     @property
     def files(self) -> tuple[str, ...]:

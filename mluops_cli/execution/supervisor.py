@@ -125,6 +125,7 @@ class _Supervisor:
                     "external": case.external,
                     "manifest_meta": case.manifest_meta,
                     "enum_numbering": case.enum_numbering,
+                    "relations": case.relations,
                 }
             )
         except OSError:  # it died while idle, by something that an earlier case left

@@ -46,6 +46,8 @@ def run_case(
                 expect = list(file.meta.expect) if file.meta is not None else []
                 reason = f"{implementation.name} has no kernel of {file.op}"
                 return {"status": "skip", "reason": reason, "expected_status": expect}
+            if settings.options.relations and not task.get("relations", True):
+                settings = replace(settings, options=replace(settings.options, relations=False))
             prepared = prepare(file, settings.options)
             result = run_prepared(prepared, implementation, settings, meter)
             if settings.keep_outputs is not None and result["status"] == "fail":

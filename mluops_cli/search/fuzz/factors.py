@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
+from itertools import accumulate
 from random import Random
 from typing import Final
 
-from generators.contracts.checks import violations
-from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Parameter, Shape, TensorSpec
+from generators.contracts import checks
+from generators.contracts.model import LARGE, UNKNOWN, Contract, Env, Parameter, TensorSpec
 from generators.contracts.operator import Operator
 from generators.expressions import UNCOMPUTABLE, parse_expression
 from generators.operator_registry import operator_named
@@ -23,11 +24,16 @@ from schemas.tensor_descriptor import Descriptor
 
 # Class -> how often it is drawn where nothing else asks for one: of what makes tensors larger, and of other numbers.
 _OF_EXTENTS: Final = {"0": 1, "1": 5, "2": 5, "3": 6, "4 to 15": 12}
-_OF_OTHERS: Final = {"0": 8, "1": 12, "2": 6, "3": 5, "4 to 15": 5, "-128 to -1": 2}
-_MIDDLE, _BIG, _RARE = 2, 1, 0  # of extents of 16 to 129, 130 to 2049, and beyond: growth adds the large ones
+_OF_OTHERS: Final = {"0": 8, "1": 12, "2": 6, "3": 5, "4 to 15": 8, "-128 to -1": 2}
+_BOLD: Final = {"16 to 129": 2, "130 to 2049": 1}  # of numbers above the small ones, by the range of a class
+_UNCOMPUTABLE: Final = "uncomputable"  # in place of a rule
+_FURTHEST: Final = 17  # the power of two up to which sizes are raised far
+_FURTHEST_LOOP: Final = 15  # and parameters that kernels may loop over
+_SIZES_OFTEN: Final = 6  # of so many sizes one such parameter
+_WIDTHS: Final = (15, 16, 30, 31)  # bits of numbers that a kernel may keep in too narrow a type
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashed by identity, often
 class Number:
     """A size, a parameter, or an entry of a parameter that is a list.
 
@@ -39,7 +45,7 @@ class Number:
     low: int
     high: int
     extent: bool
-    words: Mapping[int, str] = field(default_factory=dict, hash=False)  # of a parameter with choices
+    words: Mapping[int, str] = field(default_factory=dict)  # of a parameter with choices
 
     @property
     def text(self) -> str:
@@ -61,29 +67,41 @@ class Number:
             return next(value for value, word in self.words.items() if word == name)
         return number_classes.pick(rng, name, self.low, self.high if most is None else min(most, self.high))
 
-    def usual(self, rng: Random, most: int | None = None) -> int:
-        """A value as it is drawn where nothing asks for a certain one; small ones are frequent."""
+    def usual(self, rng: Random, most: int | None = None, *, bold: bool = False) -> int:
+        """A value as it is drawn where nothing asks for a certain one: small; bold: above the small ones."""
         if self.words:
             return rng.choice(tuple(self.words))
-        names, weights = _usual(self)
+        names, weights = self._bold if bold else self._small
         for _ in range(4):
-            value = self.pick(rng, rng.choices(names, weights)[0], most)
+            value = self.pick(rng, rng.choices(names, cum_weights=weights)[0], most)
             if value is not None:
                 return value
         return self.low if most is None else max(self.low, min(most, self.low))
 
+    @cached_property
+    def _small(self) -> tuple[Sequence[str], Sequence[int]]:
+        known = _OF_EXTENTS if self.extent else _OF_OTHERS
+        return self._weighted([known.get(name, 0) for name in self.classes])
 
-@cache
-def _usual(number: Number) -> tuple[Sequence[str], Sequence[int]]:
-    def weight(name: str) -> int:
-        known = (_OF_EXTENTS if number.extent else _OF_OTHERS).get(name)
-        if known is not None:
-            return known
-        return _MIDDLE if name.startswith("16 ") else _BIG if name.startswith("130 ") else _RARE
+    @cached_property
+    def _bold(self) -> tuple[Sequence[str], Sequence[int]]:
+        return self._weighted([_BOLD.get(name.partition(",")[0], 0) for name in self.classes])
 
-    names = number.classes
-    weights = [weight(name) for name in names]
-    return names, weights if any(weights) else [1] * len(weights)
+    def _weighted(self, weights: Sequence[int]) -> tuple[Sequence[str], Sequence[int]]:
+        """The classes and the sums of their weights; all are alike where none has a weight."""
+        return self.classes, tuple(accumulate(weights if any(weights) else [1] * len(weights)))
+
+    def far(self, furthest: int) -> tuple[int, ...]:
+        """Powers of two up to this one, and what is beside them, that it may be raised to."""
+        found = (2**power + step for power in range(7, furthest + 1) for step in (-1, 0, 1))
+        return tuple(value for value in found if self.low <= value <= self.high)
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """The ends of its range, and what lies beside the limits of narrow integers."""
+        limits = {sign * 2**bits + step for bits in _WIDTHS for sign in (-1, 1) for step in (-1, 0, 1)}
+        ends = {self.low + step for step in range(3)} | {self.high - step for step in range(3)}
+        return tuple(sorted(value for value in limits | ends if self.low <= value <= self.high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +115,6 @@ class Domain:
     numbers: tuple[Number, ...]
     dtypes: Mapping[str, tuple[str, ...]]
     values: Mapping[tuple[str, str], Mapping[str, Make]]
-    _names: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def contract(self) -> Contract:
@@ -118,6 +135,34 @@ class Domain:
         dtypes = [(f"dtype of {tensor}", dtypes) for tensor, dtypes in self.dtypes.items()]
         return [factor for factor in (*numbers, *dtypes, *values) if len(factor[1]) > 1]
 
+    @cached_property
+    def extents(self) -> tuple[Number, ...]:
+        """The numbers that make tensors larger."""
+        return tuple(number for number in self.numbers if number.extent)
+
+    @cached_property
+    def loops(self) -> tuple[Number, ...]:
+        """The parameters that make tensors larger beside sizes, such as a window's: kernels may loop over them."""
+        return tuple(
+            number for number in self.extents if self.contract.sizes and number.name not in self.contract.sizes
+        )
+
+    @cached_property
+    def far(self) -> tuple[tuple[Number, tuple[int, ...]], ...]:
+        """What is raised far, in turn, and how far: sizes more often than the parameters beside them."""
+        sizes = [(each, each.far(_FURTHEST)) for each in self.extents if each not in self.loops]
+        return (*sizes * _SIZES_OFTEN, *((each, each.far(_FURTHEST_LOOP)) for each in self.loops))
+
+    @cached_property
+    def others(self) -> tuple[Number, ...]:
+        """The numbers that don't; parameters with choices are left out."""
+        return tuple(number for number in self.numbers if not number.extent and not number.words)
+
+    @cached_property
+    def lists(self) -> tuple[str, ...]:
+        """The parameters among them that are lists."""
+        return tuple(dict.fromkeys(number.name for number in self.others if number.at is not None))
+
     def env(self, values: Mapping[Number, int]) -> Env:
         """Sizes and parameters by name, defaults included; UNCOMPUTABLE where one has no value."""
         given: Env = {}
@@ -130,9 +175,10 @@ class Domain:
         given |= {name: tuple(entries) for name, entries in lists.items()}
         return self.contract.bind({}, given)
 
-    def shapes(self, env: Env) -> dict[str, Shape]:
-        """The shapes of all tensors; UNKNOWN stands for sizes that depend on the data."""
-        return {name: self.contract.shape(name, env) for name in self.contract.tensors}
+    @cached_property
+    def _widths(self) -> dict[str, float]:
+        """Bytes of an element of each tensor, in its widest dtype."""
+        return {name: max(DTYPES[each].width for each in spec.dtypes) for name, spec in self.contract.tensors.items()}
 
     def bytes(self, values: Mapping[Number, int]) -> float:
         """Bytes of all tensors, in their widest dtypes; infinite where there is no shape or a tensor is large.
@@ -140,7 +186,8 @@ class Domain:
         A size of 0 counts as 1: kernels may loop over the other sizes all the same.
         """
         try:
-            shapes = self.shapes(self.env(values))
+            env = self.env(values)
+            shapes = {name: self.contract.shape(name, env) for name in self.contract.tensors}
         except UNCOMPUTABLE:
             return math.inf
         total = 0.0
@@ -148,30 +195,44 @@ class Domain:
             elements = math.prod(max(size, 1) for size in shape)
             if elements >= LARGE or min(shape, default=0) < UNKNOWN:
                 return math.inf
-            total += elements * max(DTYPES[dtype].width for dtype in self.contract.tensors[name].dtypes)
+            total += elements * self._widths[name]
         return total
 
-    def broken(self, values: Mapping[Number, int]) -> dict[str, list[Number]]:
-        """Rule -> the numbers that it reads, of each rule that a call with these values breaks."""
+    def broken_rule(self, values: Mapping[Number, int]) -> str | None:
+        """A rule that a call with these values breaks; None where it is legal."""
         try:
             env = self.env(values)
-            shapes = self.shapes(env)
+            tensors = self._tensors(env)
         except UNCOMPUTABLE:
-            return {"uncomputable": list(values)}
-        descriptors = {
-            name: Descriptor(tensor.layout, tensor.dtypes[0], shapes[name])
-            for name, tensor in self.contract.tensors.items()
-        }
-        return {
-            violation.rule: self._numbers_of(violation.rule)
-            for violation in violations(self.contract, descriptors, env, env)
-        }
+            return _UNCOMPUTABLE
+        return None if checks.sound(self.contract, tensors, env) else checks.broken_rule(self.contract, tensors, env)
 
-    def _numbers_of(self, rule: str) -> list[Number]:
-        if not self._names:
-            self._names.update(_names_of_rules(self.contract))
-        names = self._names.get(rule, frozenset(number.name for number in self.numbers))
-        return [number for number in self.numbers if number.name in names]
+    def breaks(self, values: Mapping[Number, int], rule: str) -> bool:
+        """Whether a call with these values breaks this rule."""
+        try:
+            env = self.env(values)
+            return checks.breaks(self.contract, rule, self._tensors(env), env)
+        except UNCOMPUTABLE:
+            return True
+
+    def _tensors(self, env: Env) -> list[Descriptor]:
+        """The descriptors of all tensors, with their first dtypes."""
+        specs = self.contract.tensors.values()
+        return [Descriptor(spec.layout, spec.dtypes[0], self.contract.shape(spec.name, env)) for spec in specs]
+
+    def numbers_of(self, rule: str) -> list[Number]:
+        """The numbers that a rule reads, all where that is unknown."""
+        names = self._names_of_rules.get(rule)
+        return [number for number in self.numbers if names is None or number.name in names]
+
+    @cached_property
+    def _names_of_rules(self) -> dict[str, frozenset[str]]:
+        """Rule, as a violation names it -> the sizes and parameters that it reads."""
+        contract = self.contract
+        read = {rule.text: parse_expression(rule.holds).names for rule in contract.rules}
+        read |= {parameter.name: frozenset((parameter.name,)) for parameter in contract.passed_parameters}
+        read |= {f"{size} = 0": frozenset((size,)) for size in contract.zero_elements}
+        return {rule: _with_defaults(contract, names) for rule, names in read.items()}
 
 
 @cache
@@ -223,11 +284,3 @@ def _with_defaults(contract: Contract, names: Iterable[str]) -> frozenset[str]:
         found |= new
         new = {name for each in new if each in defaults for name in parse_expression(defaults[each]).names} - found
     return frozenset(found)
-
-
-def _names_of_rules(contract: Contract) -> dict[str, frozenset[str]]:
-    """Rule, as a violation names it -> the sizes and parameters that it reads."""
-    read = {rule.text: parse_expression(rule.holds).names for rule in contract.rules}
-    read |= {parameter.name: frozenset((parameter.name,)) for parameter in contract.passed_parameters}
-    read |= {f"{size} = 0": frozenset((size,)) for size in contract.zero_elements}
-    return {rule: _with_defaults(contract, names) for rule, names in read.items()}

@@ -15,8 +15,8 @@ from mluops_cli.core.record import Record, Tally
 from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, OUR_FAILURE, PASSED
 from mluops_cli.execution.interrupt import interruptible
 from mluops_cli.search.case_runner import CaseRunner, case_folder
-from mluops_cli.search.fuzz.drawing import pairs_of
 from mluops_cli.search.fuzz.findings import Finding, Reduced, Symptom, is_finding, set_right, symptom_of
+from mluops_cli.search.fuzz.pairs import pairs_of
 from mluops_cli.search.fuzz.supply import Search, Supplied, supplying
 
 _TICK: Final = 0.2  # seconds between looks at the time and at interrupts

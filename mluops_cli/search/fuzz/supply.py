@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +27,8 @@ from schemas.errors import InputError, MluopsError, UnavailableError
 _CHUNK: Final = 16  # calls that a worker makes at a time
 _AHEAD: Final = 3  # chunks per worker that are made or wait to be run
 _ILLEGAL: Final = 4  # of so many calls one is illegal, with --illegal
+_RELATED: Final = 7  # of so many calls of an operator the relations of one are checked, which take several calls each
+_RELATED_BYTES: Final = 64 << 10  # where its tensors have no more bytes
 _SLOWEST: Final = 20.0  # seconds that making a call may take; a slower one is left out
 
 
@@ -74,7 +76,9 @@ def supplied(search: Search, number: int, folder: Path) -> Supplied | None:
         return None
     for each in (drawn, drawn.plain()):  # the values may be outside of what check_values takes
         try:
-            return Supplied(op, each, make_case(op, SUITE, each.entry, folder))
+            planned = make_case(op, SUITE, each.entry, folder)
+            related = number // len(search.ops) % _RELATED == 0 and planned.size <= _RELATED_BYTES
+            return Supplied(op, each, replace(planned, relations=related))
         except InputError:
             continue
         except UnavailableError:

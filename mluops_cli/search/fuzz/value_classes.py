@@ -16,6 +16,7 @@ Dist = dict[str, Any]
 Make = Callable[[Random, Env], Dist]
 
 DEFAULT: Final = "default"
+ENDS: Final = "ends of the dtype"
 _SIMPLE: Final = (-2, -1, -0.5, 0.5, 1, 2)
 _WIDE: Final = 1e30  # a sum of so large numbers doesn't overflow
 _FEWER: Final = {"half": 1e3}  # dtype -> the same
@@ -30,7 +31,7 @@ def value_classes(contract: Contract, tensor: TensorSpec, dtype: str) -> dict[st
     if kind == "float":
         found |= _floats(contract, tensor, _FEWER.get(dtype, _WIDE))
     elif kind in ("integer", "unsigned"):
-        found |= _integers(tensor, signed=kind == "integer")
+        found |= _integers(tensor, int(8 * DTYPES[dtype].width), signed=kind == "integer")
     return found
 
 
@@ -65,7 +66,7 @@ def _floats(contract: Contract, tensor: TensorSpec, wide: float) -> dict[str, Ma
     return found
 
 
-def _integers(tensor: TensorSpec, *, signed: bool) -> dict[str, Make]:
+def _integers(tensor: TensorSpec, bits: int, *, signed: bool) -> dict[str, Make]:
     found: dict[str, Make] = {
         "zero": _always({"constant": 0}),
         "0 or 1": _always({"integers": [0, 1]}),
@@ -75,6 +76,8 @@ def _integers(tensor: TensorSpec, *, signed: bool) -> dict[str, Make]:
             {"special": ["largest", "-largest"] if signed else ["largest", "zero"], "special_share": 0.2}
         ),
     }
+    least, largest = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    found[ENDS] = _always({"choice": sorted({least, least + 1, -1 if signed else 0, 0, 1, largest - 1, largest})})
     bounds = _bounds(tensor.values)
     if bounds is not None:
         low, high = bounds
