@@ -26,7 +26,7 @@ from mluops_cli.search.fuzz.illegal import draw_illegal
 from mluops_cli.search.fuzz.supply import Search
 
 FAULTY = Path(faulty_kernels.__file__).parent
-COUNT = 48
+COUNT = 72
 
 
 @cache
