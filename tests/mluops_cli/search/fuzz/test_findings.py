@@ -67,3 +67,14 @@ def test_an_adjoint_operator_that_is_not_searched_says_nothing(
     found = Record("psamask_forward/fuzz/x", "psamask_forward", "fuzz", "x.pb", "impl", "fail", relations=relations)
     set_right(found, ops)
     assert found.status == status
+
+
+@pytest.mark.parametrize(
+    ("ratios", "status"),
+    [((0.4,), "pass"), ((0.4, 1.2), "fail"), (("inf",), "fail"), ((None,), "fail")],
+)
+def test_outputs_beyond_thresholds_and_within_their_error_bounds_prove_nothing(ratios: Any, status: str) -> None:
+    outputs = {f"y{number}": diagnosed([]) | {"bound_ratio": ratio} for number, ratio in enumerate(ratios)}
+    found = Record("roi_crop_forward/fuzz/x", "roi_crop_forward", "fuzz", "x.pb", "impl", "fail", "", outputs=outputs)
+    set_right(found, ("roi_crop_forward",))
+    assert found.status == status
