@@ -24,7 +24,10 @@ def test_a_fault_of_precision_is_beyond_the_bound_or_caught_by_exact(cases: Case
     others = [file for file in valid if file.parent.name != EXACT]
     seen = seen_by(run_all([*exact, *others[::3]], op, name))
     assert len(seen.bound) > 0.8 * seen.cases
-    assert len(seen.exact) == (seen.exact_cases if "grid" not in name else 1)
+    if "grid" in name:  # in the other exact cases half and bfloat16 hold every coordinate
+        assert seen.exact == ["exact/far_columns", "exact/far_rows", "exact/wide"]
+    else:
+        assert len(seen.exact) == seen.exact_cases
 
 
 @pytest.mark.parametrize("op", accuracy.SUMS)
@@ -32,4 +35,5 @@ def test_what_the_thresholds_let_pass(cases: Cases, op: str) -> None:
     """The suites other than exact: without error bounds these faults pass nearly everywhere."""
     general = [file for file in cases(op) if file.parent.name == "general"]
     for name in ("input_through_bfloat16", "output_times_1_001", "one_element_off"):
-        assert seen_by(run_all(general, op, name)).thresholds == []
+        seen = seen_by(run_all(general, op, name))
+        assert len(seen.thresholds) < 0.05 * seen.cases
