@@ -16,8 +16,8 @@ export PYTHONDONTWRITEBYTECODE :=
 WHEEL  := .venv-wheel
 PYTHONS := 3.10 3.12 3.13
 
-.PHONY: help install demo test test-torch test-cluster quick test-wheel test-pythons gpu-check test-slow coverage check format \
-	bench docs faults proto schemas fingerprints browser wheel clean
+.PHONY: help install demo test quick test-torch test-cluster test-wheel test-pythons gpu-check test-bounds test-slow \
+	coverage check format bench docs faults proto schemas fingerprints browser wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -89,6 +89,9 @@ test-pythons:  ## the tests with the other Python versions of the classifiers, a
 
 coverage: install  ## lines and branches that the tests reach, worker processes included
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow" --cov --cov-report=term
+
+test-bounds: install  ## right kernels stay within the error bounds: thousands of random cases
+	$(BIN)/pytest -q -n 2 -m slow tests/generators/error_bounds
 
 test-slow: install  ## the heavy checks: protobuf versions, large tensors, network scale
 	$(BIN)/pytest -q -n 2 -m slow
