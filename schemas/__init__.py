@@ -1,1 +1,1 @@
-"""The ground floor: the case-file schema, reading and writing case files, dtypes and layouts."""
+"""The lowest layer: the case-file schema, reading and writing case files, dtypes and layouts."""

@@ -79,10 +79,10 @@ def set_origins(node: Any, hashes: Mapping[str, tuple[str, str]], omitted: Seque
     meta = proto.get_meta(node)
     assert meta is not None
     del meta.origins[:]
-    del meta.withheld[:]
+    del meta.omitted[:]
     for tensor, (recipe, hashed) in hashes.items():
         meta.origins.add(tensor=tensor, recipe=recipe, hash=hashed)
-    meta.withheld.extend(omitted)
+    meta.omitted.extend(omitted)
 
 
 def set_meta_criteria(meta: Any, criteria: Criteria) -> None:

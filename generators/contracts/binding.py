@@ -58,7 +58,7 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
         beyond_design=bool(meta and meta.beyond_design),
         faults=faults,
         tags=tuple(meta.tags) if meta else (),
-        omitted=frozenset(meta.withheld if meta else ()) | tensors_with("null_pointer", faults),
+        omitted=frozenset(meta.omitted if meta else ()) | tensors_with("null_pointer", faults),
         accumulate=(str(meta.accumulate) if meta else "")
         or ("float" if operator is None else operator.contract.accumulate),
         seed=meta.seed if meta and meta.HasField("seed") else 1,

@@ -148,9 +148,9 @@ class Bound:
         """The baseline by output: what the file carries, else what the reference kernel computes.
 
         outputs are the wanted ones; by default all that there is a baseline of. An output whose rows are counted has as
-        many rows as are defined: the file may have room for more. InputError where the values of an input are outside
-        the contract, where the file has no room for a computed output, or where it carries no baseline and its operator
-        has no contract.
+        many rows as are defined: the file may have capacity for more. InputError where the values of an input are
+        outside the contract, where the file has no capacity for a computed output, or where it carries no baseline and
+        its operator has no contract.
         """
         if self.carries_baseline:
             self.check_values(inputs)

@@ -27,7 +27,7 @@ def fitted(
     for axis, (declared, size) in enumerate(zip(dims, array.shape, strict=True)):
         if axis in capacities and declared not in (UNKNOWN, size):
             if declared < size:
-                text = f"{name} has room for {declared} rows in dim {axis}, the baseline has {size}"
+                text = f"{name} has capacity for {declared} rows in dim {axis}, the baseline has {size}"
                 raise InputError(text, place)
         elif declared not in (UNKNOWN, size):
             raise InputError(f"{name} has shape {list(dims)}, the baseline {list(array.shape)}", place)

@@ -97,7 +97,7 @@ class GetIndicePairs(Operator):
                 (),
                 origin=OURS,
             ),
-            Rule("subm has room for the sites", "not sub_m or A < 0 or A >= L", (), origin=OURS),  # A < 0: unknown
+            Rule("subm has capacity for the sites", "not sub_m or A < 0 or A >= L", (), origin=OURS),  # A < 0: unknown
             Rule("subm has stride 1", "not sub_m or stride == (1, 1, 1)", origin=VENDOR),
             Rule("subm has dilation 1", "not sub_m or dilation == (1, 1, 1)", origin=VENDOR),
             Rule("subm keeps the space", "not sub_m or output_space == input_space", origin="design 1.2"),

@@ -105,7 +105,7 @@ def _shrink(out: Path, record: Record, options: CaseOptions, to: Path) -> int:
         if shrunk is None:
             click.echo(
                 f"{again.case} fails ({symptom}), but not as a case of a spec: the cause may be the baseline that its "
-                "file carries, room beyond the counted rows, or the failure comes and goes",
+                "file carries, capacity beyond the counted rows, or the failure comes and goes",
                 err=True,
             )
             return FAILED

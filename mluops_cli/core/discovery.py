@@ -187,13 +187,13 @@ def plan_cases(
 
 def _describe(path: Path, name: str, enum_numbering: str) -> PlannedCase:
     """The case of a file: named by its metadata, else by the manifest, else by its path."""
-    op, suite, noted, problem = "unreadable", EXTERNAL, None, None
+    op, suite, metadata, problem = "unreadable", EXTERNAL, None, None
     external: tuple[str, ...] = ()
     meta = None
     try:
         with read_case(path, enum_numbering) as file:
             meta = file.meta
-            large = set(meta.withheld) if meta is not None else set()
+            large = set(meta.omitted) if meta is not None else set()
             records = (*file.inputs, *file.outputs)
             size = sum(math.ceil(each.span * each.dtype.width) for each in records if each.id not in large)
             op, external = file.op, tuple(_external(records))
@@ -201,10 +201,10 @@ def _describe(path: Path, name: str, enum_numbering: str) -> PlannedCase:
         size, problem = _file_size(path), str(error)
     if meta is not None:
         suite, name = meta.suite, meta.name
-    elif found := noted_fields(path):
-        op, noted = found
-        suite, name = noted["suite"], noted["name"]
-    return PlannedCase(f"{op}/{suite}/{name}", op, suite, str(path), size, problem, noted, enum_numbering, external)
+    elif found := manifest_metadata(path):
+        op, metadata = found
+        suite, name = metadata["suite"], metadata["name"]
+    return PlannedCase(f"{op}/{suite}/{name}", op, suite, str(path), size, problem, metadata, enum_numbering, external)
 
 
 def _external(records: Iterable[TensorRecord]) -> Iterator[str]:
@@ -234,7 +234,7 @@ def manifest_entry(path: Path) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
-def noted_fields(path: Path) -> tuple[str, dict[str, Any]] | None:
+def manifest_metadata(path: Path) -> tuple[str, dict[str, Any]] | None:
     """What the manifest of the file's folder, or of one above, says of it: the operator, and the fields of CaseMeta."""
     found = manifest_entry(path)
     if found is None:
@@ -244,7 +244,7 @@ def noted_fields(path: Path) -> tuple[str, dict[str, Any]] | None:
     omitted = [tensor["name"] for tensor in entry.get("tensors", ()) if "hash" not in tensor]
     lists = {key: list(entry.get(key, ())) for key in ("expect", "faults")}
     beyond = bool(entry.get("beyond_design", False))
-    return op, {"suite": suite, "name": name, **lists, "beyond_design": beyond, "withheld": omitted}
+    return op, {"suite": suite, "name": name, **lists, "beyond_design": beyond, "omitted": omitted}
 
 
 @cache

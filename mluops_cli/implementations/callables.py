@@ -73,7 +73,7 @@ class CallableKernel:
         if NULL_HANDLE in call.faults and "handle" not in self.keywords:
             raise CannotShow("takes no keyword 'handle', so a null handle can't be shown")
         if any(fault.of_workspace for fault in call.faults) and self.workspace_size is None:
-            raise CannotShow("has no workspace_size, so no workspace can be withheld")
+            raise CannotShow("has no workspace_size, so no workspace can be too small or null")
         for fault in call.faults:
             if fault == NULL_PARAMETERS or (fault.of_size_query and fault != NULL_WORKSPACE_SIZE):
                 raise CannotShow(f"a Python callable can't be shown that {fault.text}")

@@ -37,7 +37,7 @@ def granted_bytes(call: Call, needed: int | None) -> int | None:
     if not any(fault.of_workspace for fault in call.faults):
         return needed
     if needed == 0:
-        raise CannotShow("needs a workspace of 0 bytes, so none can be withheld")
+        raise CannotShow("needs a workspace of 0 bytes, so it can't be too small or null")
     return needed - 1 if WORKSPACE_SHORT in call.faults else None
 
 

@@ -45,7 +45,7 @@ def check_contract(case: CaseFile, operator: Operator | None) -> Iterator[Findin
 
 
 def _check_data(bound: Bound, operator: Operator) -> Iterator[Finding]:
-    """Whether the values are those of the contract: indices in range, none twice, room for the rows they make."""
+    """Whether the values are those of the contract: indices in range, none twice, capacity for the rows they make."""
     counted = bool(operator.contract.data_sizes)
     finite = any(tensor.finite for tensor in operator.contract.inputs)
     if type(operator).check_values is Operator.check_values and not (counted or finite):

@@ -9,7 +9,7 @@ from typing import Final
 
 from generators.contracts.operator import Operator
 from generators.operator_registry import operators
-from mluops_cli.core.discovery import noted_fields
+from mluops_cli.core.discovery import manifest_metadata
 from mluops_cli.lint import baselines, cases, draws, tensor_values
 from mluops_cli.lint.finding import ERROR, WARNING, Finding
 from schemas.casefiles.enum_numbering import OLD
@@ -52,8 +52,8 @@ def check_file(path: Path, enum_numbering: str) -> list[Finding]:
                 found.append(Finding(WARNING, "numbering", str(path), numbering.text, fix))
             if case.meta is None:  # as run reads a text file of ours
                 with suppress(InputError):  # a damaged manifest, which check_hashes reports
-                    if (noted := noted_fields(path)) is not None:
-                        proto.set_meta(case.node, proto.CaseMeta(**noted[1]))
+                    if (metadata := manifest_metadata(path)) is not None:
+                        proto.set_meta(case.node, proto.CaseMeta(**metadata[1]))
             operator = operators().get(case.op)
             for rule in RULES:
                 found += rule(case, operator)

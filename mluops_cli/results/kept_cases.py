@@ -27,7 +27,7 @@ from schemas.suggest import counted
 
 OUTPUTS: Final = "~outputs"  # ends the name of the file with a case's outputs: no spec can call a case so
 COPIES: Final = 1 << 30  # bytes that a run copies at most, of cases that can't be linked
-_LONGEST: Final = 150  # bytes of a part of a kept path: of the 255 that file systems take, with room for suffixes
+_LONGEST: Final = 150  # bytes of a part of a kept path: of the 255 that file systems take, less what suffixes take
 
 
 class KeepFailures:

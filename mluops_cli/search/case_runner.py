@@ -19,7 +19,7 @@ from mluops_cli.search.case_making import Entry, make_case
 from schemas.errors import MluopsError
 
 _IN_MEMORY: Final = Path("/dev/shm")
-_ROOM: Final = 16  # times the largest case: files of so many may be there at once
+_AT_ONCE: Final = 16  # times the largest case: files of so many may be there at once
 
 Listen = Callable[[Record], None]
 
@@ -28,9 +28,9 @@ Listen = Callable[[Record], None]
 def case_folder(most: int) -> Iterator[Path]:
     """A folder for the files of cases of up to so many bytes; it is removed at the end.
 
-    In memory where there is room for it, otherwise among the system's temporary files.
+    In memory where it fits, otherwise among the system's temporary files.
     """
-    parent = _IN_MEMORY if _holds(_IN_MEMORY, _ROOM * most) else None
+    parent = _IN_MEMORY if _holds(_IN_MEMORY, _AT_ONCE * most) else None
     with suppress(OSError):
         sweep(parent)
     with scratch_directory(parent) as folder:

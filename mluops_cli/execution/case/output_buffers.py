@@ -48,7 +48,7 @@ class OutputBuffer:
 
     @property
     def defined(self) -> Array:
-        """The part of the array that the baseline defines: an output may have room for more rows."""
+        """The part of the array that the baseline defines: an output may have capacity for more rows."""
         return self.array if self._baseline is None else self.array[tuple(map(slice, self._baseline.shape))]
 
     def prepare(self, repeat: int) -> None:

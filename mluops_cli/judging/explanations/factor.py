@@ -11,7 +11,7 @@ from mluops_cli.judging.arithmetic import Array
 from mluops_cli.judging.explanations.evidence import BITS_EACH, BITS_ENOUGH, Difference, Elements
 from mluops_cli.judging.patterns import Pattern
 
-_ROUNDINGS: Final = 4  # half ULPs: of the product, of the factor itself, and room for the estimated factor
+_ROUNDINGS: Final = 4  # half ULPs: of the product, of the factor itself, and a margin for the estimated factor
 
 
 def constant_factor(difference: Difference) -> Iterator[Pattern]:

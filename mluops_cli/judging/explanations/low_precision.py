@@ -19,7 +19,7 @@ def low_precision(difference: Difference, accumulated: Accumulations) -> Iterato
     """Yield the narrow dtype that holds every element beyond the bound, and few of their baselines.
 
     Either rounding the result once explains them, or all elements are within the error bound of sums in that dtype,
-    with room for rounding the terms and for overflow.
+    with a margin for rounding the terms and for overflow.
     """
     dtype = difference.baseline.dtype
     if dtype not in (np.float32, np.float64):

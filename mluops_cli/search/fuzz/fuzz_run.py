@@ -157,7 +157,7 @@ class FuzzRun:
         return late or len(outcome.findings) >= self.limits.findings or len(outcome.problems) >= _PROBLEMS
 
     def _sound(self, calls: Sequence[Supplied], outcome: Outcome) -> list[Supplied]:
-        """The calls that have a file; what is wrong with the others is noted."""
+        """The calls that have a file; what is wrong with the others is recorded."""
         outcome.problems += [f"{call.op}: {call.problem}" for call in calls if call.planned is None]
         return [call for call in calls if call.planned is not None]
 

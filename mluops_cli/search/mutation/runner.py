@@ -62,7 +62,7 @@ class TrialRunner:
         return range(before, self._count)
 
     def run(self, trials: Iterator[Trial], jobs: int) -> Iterator[TrialResult]:
-        """The results as they come, of so many trials at once; each trial is asked for when there is room for it.
+        """The results as they come, of so many trials at once; each trial is asked for when a process is free.
 
         Ends early after an interrupt.
         """

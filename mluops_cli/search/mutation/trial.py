@@ -233,7 +233,7 @@ class _Trace:
         self._loading = {file: set(lines) for file, lines in self._lines.items()}
 
     def taken(self) -> tuple[dict[str, list[int]], dict[str, list[str]]]:
-        """What was noted since the last time: file -> lines, file -> names of classes."""
+        """What was recorded since the last time: file -> lines, file -> names of classes."""
         lines = {file: sorted(found) for file, found in self._lines.items()}
         classes = {file: sorted(found) for file, found in self._classes.items()}
         self._lines.clear()

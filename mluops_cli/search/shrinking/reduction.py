@@ -18,7 +18,7 @@ from schemas.errors import InputError
 
 Stopped = Callable[[], bool]
 
-_ROOM: Final = 64 << 20  # bytes of a case that the folder of the cases should hold
+_MEMORY: Final = 64 << 20  # bytes of a case that the folder of the cases should hold
 _SLOW: Final = 10.0  # seconds that a smaller case may take
 _HANG: Final = 2.0  # seconds after which a case counts as hanging, where a hang is looked for
 SURE: Final = 20.0  # the same for the call itself, and for the smallest one
@@ -39,7 +39,7 @@ def symptom_judge(ops: Collection[str] | None = None) -> Judge:
 def shrinking_runner(options: CaseOptions, limit: float, keep_outputs: int | None = None) -> Iterator[CaseRunner]:
     """A worker process that runs cases for at most limit seconds each, without measuring them."""
     quick = replace(options, perf=False, perf_gate=False, timeout=min(options.timeout, limit))
-    with case_folder(_ROOM) as folder, closing(CaseRunner(quick, folder, 1, keep_outputs)) as runner:
+    with case_folder(_MEMORY) as folder, closing(CaseRunner(quick, folder, 1, keep_outputs)) as runner:
         yield runner
 
 

@@ -190,9 +190,9 @@ class _Search:
         return [group for group in found.values() if len(group) > 1]
 
     def _lowerable(self) -> list[Symbol]:
-        return [symbol for symbol in self._now.numbers if self._room(symbol)]
+        return [symbol for symbol in self._now.numbers if self._excess(symbol)]
 
-    def _room(self, symbol: Symbol) -> int:
+    def _excess(self, symbol: Symbol) -> int:
         """How far a number is from its simplest value: 0, or the legal one that is nearest to 0."""
         return abs(self._now.numbers[symbol] - self._simplest(symbol))
 
@@ -209,10 +209,10 @@ class _Search:
         """
         if not first and not self._lowered(self._by(1, group)):
             return
-        step = most = max(map(self._room, group))
+        step = most = max(map(self._excess, group))
         while step > 0:
             if self._lowered(self._by(step, group), again=step in (1, most)):
-                step = min(step, max(map(self._room, group)))
+                step = min(step, max(map(self._excess, group)))
             else:
                 step //= 2
 

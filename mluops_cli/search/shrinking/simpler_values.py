@@ -13,7 +13,7 @@ from generators.data.distributions import OPTIONS
 Array = NDArray[Any]
 Dist = Mapping[str, Any]
 
-_LADDER: Final[tuple[Dist, ...]] = (
+_SIMPLEST: Final[tuple[Dist, ...]] = (
     {"constant": 0},
     {"constant": 1},
     {"sequence": [0, 1]},
@@ -22,7 +22,7 @@ _LADDER: Final[tuple[Dist, ...]] = (
     {"integers": [0, 3]},
 )
 _SIGNED: Final[tuple[Dist, ...]] = ({"integers": [-1, 1]}, {"integers": [-8, 8]})
-_UNDER: Final = _LADDER[:2]  # what special values are laid over
+_UNDER: Final = _SIMPLEST[:2]  # what special values are laid over
 _SHOWN: Final = 256  # elements: of longer arrays no single element is changed
 
 
@@ -31,12 +31,12 @@ def simpler(values: Dist | Array, *, signed: bool) -> Iterator[Dist | Array]:
 
     values: a `dist`, or the values themselves. signed: the dtype holds negative numbers.
     """
-    ladder = (*_LADDER, *(_SIGNED if signed else ()), {})
+    dists = (*_SIMPLEST, *(_SIGNED if signed else ()), {})
     if isinstance(values, np.ndarray):
-        yield from ladder[:4]
+        yield from dists[:4]
         yield from (each for each in _rounded(values) if not _same(each, values))
         return
-    for dist in ladder:
+    for dist in dists:
         if dict(dist) == dict(values):
             return
         yield dist

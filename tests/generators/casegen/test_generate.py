@@ -115,7 +115,7 @@ def test_an_invalid_case_has_inputs_and_no_baseline(tmp_path: Path) -> None:
     meta = proto.get_meta(node)
     assert meta is not None
     assert (list(meta.expect), list(meta.faults)) == (["BAD_PARAM", "NOT_SUPPORTED"], ["null_pointer:y"])
-    assert list(meta.withheld) == ["y"]
+    assert list(meta.omitted) == ["y"]
 
 
 def test_a_large_tensor_has_no_data(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_large_tensor_has_no_data(tmp_path: Path) -> None:
     assert entry["bytes"] < 1000
     meta = proto.get_meta(parsed(tmp_path / entry["files"][0]))
     assert meta is not None
-    assert list(meta.withheld) == ["x"]
+    assert list(meta.omitted) == ["x"]
 
 
 def test_an_asserted_shape_that_the_baseline_contradicts_is_refused_with_the_specs_place(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_a_file_that_is_no_case_of_ours_is_refused_and_nothing_written(
 
 
 def test_a_text_file_keeps_what_its_manifest_says_of_it(tmp_path: Path) -> None:
-    manifest_meta = {"suite": "invalid", "name": "odd", "expect": ["BAD_PARAM"], "faults": [], "withheld": []}
+    manifest_meta = {"suite": "invalid", "name": "odd", "expect": ["BAD_PARAM"], "faults": [], "omitted": []}
     node = completed(tmp_path, FOREIGN.replace("psa_type: 1", "psa_type: 7"), manifest_meta)
     meta = proto.get_meta(node)
     assert meta is not None

@@ -125,7 +125,7 @@ def test_a_case_of_ours_that_expects_an_error_may_break_the_contract(tmp_path: P
 
 def test_faults_take_descriptors_and_data_away(tmp_path: Path) -> None:
     faults = ["null_descriptor:data_col", "null_pointer:feature"]
-    meta = {"suite": "invalid", "name": "n", "expect": ["BAD_PARAM"], "faults": faults, "withheld": ["mask_h_idx"]}
+    meta = {"suite": "invalid", "name": "n", "expect": ["BAD_PARAM"], "faults": faults, "omitted": ["mask_h_idx"]}
     found = bound(tmp_path, IM2COL.replace("value_f: [1, 2, 3, 4]", ""), meta)
     assert found.descriptors["data_col"] is None
     assert found.descriptors["feature"] is not None

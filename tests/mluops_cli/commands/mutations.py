@@ -130,7 +130,7 @@ def _clear(node: Any, rng: random.Random) -> None:
 
 
 def _number(node: Any, rng: random.Random) -> None:
-    """Another number where one is, or where the message has room for one."""
+    """Another number where one is, or where the message has a field for one."""
     message = rng.choice(_messages(node))
     numbers = [field for field in message.DESCRIPTOR.fields if field.message_type is None]
     field = rng.choice(numbers)

@@ -261,7 +261,9 @@ def test_e9_rows_that_the_data_do_not_give(check: Any) -> None:
     wrong = SITES.replace("sub_m: 1", "sub_m: 0")
     right = wrong.replace('"o" shape { dims: [3, 4] }', '"o" shape { dims: [8, 4] }')
     assert check(right) == []
-    assert check(wrong) == [("error", "indices", "output out_indices has room for 3 rows in dim 0, the baseline has 8")]
+    assert check(wrong) == [
+        ("error", "indices", "output out_indices has capacity for 3 rows in dim 0, the baseline has 8")
+    ]
 
 
 def test_e9_a_constant_baseline_is_told_as_run_does(cli: Cli, tmp_path: Path) -> None:

@@ -95,10 +95,10 @@ def test_a1_through_the_command(op: str, tmp_path: Path, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(("rows", "code"), [(0, 2), (1, 2), (2, 0), (4, 0)])
-def test_c2_e9_an_output_may_have_room_for_more_rows_than_are_made(
+def test_c2_e9_an_output_may_have_capacity_for_more_rows_than_are_made(
     tmp_path: Path, cli: Cli, rows: int, code: int
 ) -> None:
-    """Two sites make two outputs; all commands agree on a file with room for more or fewer."""
+    """Two sites make two outputs; all commands agree on a file with capacity for more or fewer."""
     (tmp_path / "in").mkdir()
     text = PAIRS % ("0, 0, 0, 1", "", "", "")
     (tmp_path / "in" / "sites.prototxt").write_text(
@@ -109,7 +109,7 @@ def test_c2_e9_an_output_may_have_room_for_more_rows_than_are_made(
     run = cli("run", tmp_path / "in", "--impl", "reference", "--out", tmp_path / "run", "-j", 1)
     assert (gen.code, check.code, run.code) == (code, code // 2, code), (gen, check, run)
     (record,) = map(json.loads, (tmp_path / "run" / "results.jsonl").read_text().splitlines())
-    message = f"output out_indices has room for {rows} rows in dim 0, the baseline has 2"
+    message = f"output out_indices has capacity for {rows} rows in dim 0, the baseline has 2"
     if code:
         assert record["status"] == "error"
         assert all(message in text for text in (gen.err, check.out, record["reason"]))

@@ -144,7 +144,7 @@ def test_a_dict_has_the_scalars_of_the_contract_only(call: Call, allowed: str) -
 
 
 class Full:
-    """Takes everything there is; SUCCESS unless something is withheld."""
+    """Takes everything there is; SUCCESS unless something is omitted."""
 
     def __init__(self) -> None:
         self.params: Any = None

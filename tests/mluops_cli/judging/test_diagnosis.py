@@ -190,7 +190,7 @@ def test_within_tolerance_is_not_wrong() -> None:
     assert found(b, b * np.float32(1.0001), ROUGH).wrong == np.count_nonzero(b != b * np.float32(1.0001))
 
 
-def test_small_values_next_to_large_ones_have_room() -> None:
+def test_small_values_next_to_large_ones_have_a_margin() -> None:
     b = np.full(1000, 10, np.float32)
     b[::2] = 1e-6
     m = b.copy()

@@ -1,4 +1,4 @@
-"""The ladder: pass, fail, empty, mistrusted, skip."""
+"""Status precedence: pass, fail, empty, mistrusted, skip."""
 
 from __future__ import annotations
 

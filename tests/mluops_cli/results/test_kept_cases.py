@@ -58,7 +58,7 @@ def kept(out: Path, *paths: Path) -> tuple[list[str], list[str]]:
     return sorted(path.name for path in (out / "failures").rglob("*") if path.is_file()), told
 
 
-def test_links_take_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_take_no_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_cases, "COPIES", 0)
     path = write_external(tmp_path / "cases", "a", 1000)
     files, told = kept(tmp_path / "out", path)

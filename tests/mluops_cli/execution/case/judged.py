@@ -200,6 +200,6 @@ def last_row_missing(op: str, inputs: Arrays, outputs: Arrays, params: Params) -
     outputs["out_indices"][rows - 1] = -1
 
 
-def counts_the_room(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
+def counts_the_capacity(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     _counted(op, inputs, outputs, params)
     return {"num_act_out": len(outputs["out_indices"])}

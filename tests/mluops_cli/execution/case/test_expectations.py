@@ -42,20 +42,22 @@ def test_c4_counts_of_an_empty_call_may_stay_unwritten(case: Case, tmp_path: Pat
         assert status(case, tmp_path, implementation) == ("empty", "every output has zero elements")
 
 
-ROOM = [case for case in expand_operator("get_indice_pairs") if case.name.startswith("room_for_more_rows")]
+CAPACITY = [case for case in expand_operator("get_indice_pairs") if case.name.startswith("room_for_more_rows")]
 
 
-@pytest.mark.parametrize("case", ROOM, ids=lambda case: str(case.id))
+@pytest.mark.parametrize("case", CAPACITY, ids=lambda case: str(case.id))
 def test_c2_only_the_counted_rows_are_compared(case: Case, tmp_path: Path) -> None:
     """FOUND C2: frameworks pass an out_indices with more rows than there are outputs."""
-    assert len(ROOM) == 2
+    assert len(CAPACITY) == 2
     for implementation in (Reference(), Tiled(), Python(f"{PLUGIN}:rubbish_behind_the_rows")):
         assert status(case, tmp_path, implementation) == ("pass", ""), implementation
     assert status(case, tmp_path, Python(f"{PLUGIN}:last_row_missing"))[0] == "fail"
-    assert status(case, tmp_path, Python(f"{PLUGIN}:counts_the_room"))[1].startswith("num_act_out is 630, expected ")
+    assert status(case, tmp_path, Python(f"{PLUGIN}:counts_the_capacity"))[1].startswith(
+        "num_act_out is 630, expected "
+    )
 
 
-def test_c2_room_for_too_few_rows_is_refused(tmp_path: Path) -> None:
-    outputs = (replace(ROOM[0].outputs[0], dims=(61, 4)), *ROOM[0].outputs[1:])
-    with pytest.raises(InputError, match=r"out_indices has room for 61 rows in dim 0, the baseline has \d+"):
-        generate(replace(ROOM[0], outputs=outputs), WriteOptions(tmp_path))
+def test_c2_capacity_for_too_few_rows_is_refused(tmp_path: Path) -> None:
+    outputs = (replace(CAPACITY[0].outputs[0], dims=(61, 4)), *CAPACITY[0].outputs[1:])
+    with pytest.raises(InputError, match=r"out_indices has capacity for 61 rows in dim 0, the baseline has \d+"):
+        generate(replace(CAPACITY[0], outputs=outputs), WriteOptions(tmp_path))

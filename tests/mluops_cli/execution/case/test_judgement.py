@@ -1,4 +1,4 @@
-"""The judge in a run: options, the ladder, sentinels, and regressions, end to end."""
+"""The judge in a run: options, status precedence, sentinels, and regressions, end to end."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_the_options_of_the_command(rulebook: Path, tmp_path: Path, run: Any) ->
     assert result_of(case, "zero_for_nan", loose_nan=True)["status"] == "fail"
 
 
-# -- the ladder ----------------------------------------------------------------------------------------------
+# -- status precedence ----------------------------------------------------------------------------------------------
 
 
 def test_what_a_pass_is_worth(tmp_path: Path, run: Any) -> None:

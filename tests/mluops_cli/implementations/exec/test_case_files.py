@@ -77,7 +77,7 @@ def test_a_case_file_tells_no_answers(
         meta = proto.get_meta(told.node)
     assert meta is not None
     assert meta.name
-    assert [*meta.expect, *meta.origins, *meta.tags, *meta.withheld] == []
+    assert [*meta.expect, *meta.origins, *meta.tags, *meta.omitted] == []
 
 
 def test_case_files_that_are_not_what_was_asked_for(script: Callable[[str], str], tmp_path: Path) -> None:
