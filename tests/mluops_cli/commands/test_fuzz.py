@@ -6,13 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from mluops_cli.search import faulty_kernels
 from tests.mluops_cli.conftest import Cli
+from tests.mluops_cli.execution.conftest import wait_until
 
 FAULTY = Path(faulty_kernels.__file__).parent
 
@@ -126,11 +126,7 @@ def test_an_interrupt_loses_no_finding(kernels: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "mluops_cli", *command, "--save", save, "-j", "1"], stdout=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 120
-    while not save.exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(save.exists, 120)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130

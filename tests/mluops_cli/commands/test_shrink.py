@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.mluops_cli.conftest import Cli
+from tests.mluops_cli.execution.conftest import wait_until
+from tests.mluops_cli.search.shrinking.foreign_case import THEIRS
 
 KERNELS = """
 import os
@@ -51,13 +52,6 @@ def slow(op, inputs, outputs, params, descriptors, handle):
 
 def lax(op, inputs, outputs, params, descriptors, handle):
     return "SUCCESS"
-"""
-THEIRS = """op_name: "psamask_forward"
-input { id: "input" shape { dims: [1, 2, 2, 3] } layout: LAYOUT_NHWC dtype: DTYPE_FLOAT
-  value_f: [1.5, 9, 2, 7, -1, 0.1, 3.25, 8, 8.5, 7, 11, 12] }
-output { id: "output" shape { dims: [1, 2, 2, 4] } layout: LAYOUT_NHWC dtype: DTYPE_FLOAT }
-psamask_forward_param { h_mask: 1 w_mask: 3 psa_type: 0 }
-test_param { error_func: DIFF3 error_threshold: 0.001 baseline_device: CPU }
 """
 NAME = "psamask_forward/external/theirs"
 
@@ -173,11 +167,8 @@ def test_an_interrupt_leaves_the_smallest_case_so_far(cli: Cli, kernels: Path) -
     process = subprocess.Popen(
         [sys.executable, "-m", "mluops_cli", "shrink", str(out), NAME], stdout=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 120
-    while kernels.with_name("calls").read_text().count("called") < 6:  # the run, the case again, and four smaller ones
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    calls = kernels.with_name("calls")
+    wait_until(lambda: calls.read_text().count("called") >= 6, 120)  # the run, the case again, and four smaller ones
     process.send_signal(signal.SIGINT)
     told, _ = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -17,6 +17,7 @@ from mluops_cli.search.shrinking.side_by_side import tensor_lines
 from mluops_cli.search.shrinking.smallest_case import Shown, run_written, write
 from schemas.casefiles.reading import read_case
 from schemas.errors import InputError
+from tests.mluops_cli.search.shrinking.foreign_case import THEIRS
 from tests.mluops_cli.search.shrinking.in_process import InProcess
 
 KERNEL = """
@@ -27,13 +28,6 @@ def seven(op, inputs, outputs, params, descriptors, handle):
     if (inputs["x"] == 3.25).any():
         outputs["y"][outputs["y"] == 7] = 8
     return status
-"""
-THEIRS = """op_name: "psamask_forward"
-input { id: "input" shape { dims: [1, 2, 2, 3] } layout: LAYOUT_NHWC dtype: DTYPE_FLOAT
-  value_f: [1.5, 9, 2, 7, -1, 0.1, 3.25, 8, 8.5, 7, 11, 12] }
-output { id: "output" shape { dims: [1, 2, 2, 4] } layout: LAYOUT_NHWC dtype: DTYPE_FLOAT }
-psamask_forward_param { h_mask: 1 w_mask: 3 psa_type: 0 }
-test_param { error_func: DIFF3 error_threshold: 0.001 baseline_device: CPU }
 """
 
 
