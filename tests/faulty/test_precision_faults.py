@@ -9,6 +9,10 @@ from mluops_cli.search.faulty_kernels.catalogue import MODULES, precision_faults
 from tests.faulty.catalogue import COMPUTED, EXACT, caught, run_all, seen_by
 from tests.faulty.conftest import Cases
 
+SEEN = {  # two cells of one channel for each item of the batch: their sums nearly cancel
+    ("voxel_pooling_forward", "input_through_bfloat16"): ["general/voxels_z_num_voxel_z70000"]
+}
+
 
 @pytest.mark.parametrize(("op", "name"), [(op, name) for op in MODULES for name in precision_faults(op)])
 def test_a_fault_of_precision_is_beyond_the_bound_or_caught_by_exact(cases: Cases, op: str, name: str) -> None:
@@ -35,5 +39,4 @@ def test_what_the_thresholds_let_pass(cases: Cases, op: str) -> None:
     """The suites other than exact: without error bounds these faults pass nearly everywhere."""
     general = [file for file in cases(op) if file.parent.name == "general"]
     for name in ("input_through_bfloat16", "output_times_1_001", "one_element_off"):
-        seen = seen_by(run_all(general, op, name))
-        assert len(seen.thresholds) < 0.05 * seen.cases
+        assert seen_by(run_all(general, op, name)).thresholds == SEEN.get((op, name), [])
