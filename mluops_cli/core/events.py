@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.core.record import Record, Tally
+from mluops_cli.core.record import Record
+from mluops_cli.core.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)

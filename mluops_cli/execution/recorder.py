@@ -13,8 +13,9 @@ from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Listener, Loaded, RunFinished, RunStarted
 from mluops_cli.core.fingerprint import hash_case
 from mluops_cli.core.hardware.machine import platform_name
-from mluops_cli.core.record import Record, Tally
+from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import OUR_FAILURE
+from mluops_cli.core.tally import Tally
 from mluops_cli.results.resume import Earlier
 
 

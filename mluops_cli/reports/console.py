@@ -18,8 +18,9 @@ from rich.text import Text
 from mluops_cli.core import standard_streams as streams
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.events import CaseFinished, CaseStarted, Event, Heartbeat, RunFinished, RunStarted, WorkerLost
-from mluops_cli.core.record import VARIES_BEYOND, Record, Tally
+from mluops_cli.core.record import VARIES_BEYOND, Record
 from mluops_cli.core.statuses import FAILING, PASSING
+from mluops_cli.core.tally import Tally
 from mluops_cli.core.units import format_fraction, format_microseconds
 from mluops_cli.reports.cautions import TITLES, Caution, cautions, repeats_summary
 from mluops_cli.reports.performance import PEAK_NAMES, describe_peaks

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mluops_cli.core.filters import is_partial
-from mluops_cli.core.record import RESULTS, Record, Tally
+from mluops_cli.core.record import RESULTS, Record
 from mluops_cli.core.statuses import FAILING, STATUSES
+from mluops_cli.core.tally import Tally
 from mluops_cli.results.jsonl import SUMMARY, read_results, refuse_special
 from schemas.errors import InputError, SourceLocation
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.fingerprint import hash_case
-from mluops_cli.core.record import Counted, Record
+from mluops_cli.core.record import Record
+from mluops_cli.core.tally import Counted
 from mluops_cli.results.jsonl import read_results
 from schemas.errors import InputError
 

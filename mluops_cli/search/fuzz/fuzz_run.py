@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.core.record import Record, Tally
+from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, OUR_FAILURE, PASSED
+from mluops_cli.core.tally import Tally
 from mluops_cli.execution.interrupt import interruptible
 from mluops_cli.search.case_runner import CaseRunner, case_folder
 from mluops_cli.search.fuzz.findings import Finding, Reduced, Symptom, is_finding, set_right, symptom_of

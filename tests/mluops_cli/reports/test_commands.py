@@ -13,7 +13,8 @@ import pytest
 
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.events import CaseFinished, Event, Listener, Loaded, RunFinished, RunStarted
-from mluops_cli.core.record import Tally, read_record
+from mluops_cli.core.record import read_record
+from mluops_cli.core.tally import Tally
 from mluops_cli.main import main
 from mluops_cli.reports.dispatch import ReportFiles
 from mluops_cli.results.kept_cases import KeepFailures, kept_path

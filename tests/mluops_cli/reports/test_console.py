@@ -12,8 +12,9 @@ from rich.console import Console
 
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.events import CaseFinished, Heartbeat, RunFinished, RunStarted, WorkerLost
-from mluops_cli.core.record import Record, Tally
+from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import Status
+from mluops_cli.core.tally import Tally
 from mluops_cli.reports.console import ROWS, ConsoleReport
 
 

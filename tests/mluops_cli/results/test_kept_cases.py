@@ -12,7 +12,8 @@ import pytest
 
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.events import CaseFinished, Event, Loaded, RunFinished, RunStarted
-from mluops_cli.core.record import Tally, read_record
+from mluops_cli.core.record import read_record
+from mluops_cli.core.tally import Tally
 from mluops_cli.results import kept_cases
 from mluops_cli.results.kept_cases import KeepFailures, kept_file
 from schemas.casefiles.reading import read_case, write_case

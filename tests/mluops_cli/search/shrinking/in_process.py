@@ -8,7 +8,8 @@ from pathlib import Path
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import RunFinished
-from mluops_cli.core.record import Record, Tally
+from mluops_cli.core.record import Record
+from mluops_cli.core.tally import Tally
 from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.implementations.python import Python
 from mluops_cli.search.case_making import make_case
