@@ -24,8 +24,7 @@ from schemas.tensor_descriptor import span
 def omitted_tensors(case: Case) -> frozenset[str]:
     """The tensors that the case's file holds no data of on purpose: too large ones, and null pointers."""
     nulls = tensors_with("null_pointer", case.faults)
-    plans = (*case.inputs, *case.outputs)
-    return frozenset(plan.name for plan in plans if plan.name in nulls or plan.descriptor.elements >= LARGE)
+    return frozenset(plan.name for plan in case.plans if plan.name in nulls or plan.descriptor.elements >= LARGE)
 
 
 def tensor_bytes(plan: TensorPlan) -> int:
@@ -37,7 +36,7 @@ def tensor_bytes(plan: TensorPlan) -> int:
 def case_bytes(case: Case) -> int:
     """Bytes of the tensors that the case's file holds; sizes that only the data tell count as 0."""
     omitted = omitted_tensors(case)
-    plans = (*case.inputs, *case.outputs) if SUCCESS in case.expect else case.inputs
+    plans = case.plans if SUCCESS in case.expect else case.inputs
     return sum(tensor_bytes(plan) for plan in plans if plan.name not in omitted)
 
 

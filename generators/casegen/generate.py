@@ -45,7 +45,7 @@ def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None) 
     bounds: Mapping[str, Array] = {}
     if baseline:
         if options.bounds:
-            shapes = {plan.name: plan.dims for plan in (*case.inputs, *case.outputs)}
+            shapes = {plan.name: plan.dims for plan in case.plans}
             bounds = operator.bounds(inputs, shapes, case.params, outputs, case.accumulate)
         set_theory(node, operator, case.params, inputs, outputs)
         outputs = {plan.name: padded(defined[plan.name], plan.dims) for plan in case.outputs}
@@ -62,7 +62,7 @@ def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None) 
         params=case.params,
         place=short_place(case.place),
         bounds=bounds,
-        tensors=[(plan.name, plan.dtype, plan.layout, plan.dims) for plan in (*case.inputs, *case.outputs)],
+        tensors=[(plan.name, plan.dtype, plan.layout, plan.dims) for plan in case.plans],
     )
     return write_content(content, options)
 

@@ -62,11 +62,15 @@ class Case:
     place: str = ""
     accumulate: str | None = None
 
+    @property
+    def plans(self) -> tuple[TensorPlan, ...]:
+        """All tensors: the inputs, then the outputs."""
+        return (*self.inputs, *self.outputs)
+
     def shapes(self, contract: Contract) -> dict[str, Shape]:
         """The shapes of all tensors, UNKNOWN where a capacity stands for a size that depends on the data."""
-        plans = (*self.inputs, *self.outputs)
-        shapes = {plan.name: plan.dims for plan in plans}
-        return shapes | contract.known({plan.name: plan.dims for plan in plans if plan.capacity})
+        shapes = {plan.name: plan.dims for plan in self.plans}
+        return shapes | contract.known({plan.name: plan.dims for plan in self.plans if plan.capacity})
 
     @property
     def id(self) -> str:

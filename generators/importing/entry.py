@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from generators.contracts.checks import Violation, illegal_case, other_number, violations
+from generators.contracts.checks import illegal_case, other_number, violations
+from generators.contracts.conditions import Violation
 from generators.contracts.model import OURS, Contract
 from generators.contracts.operator import Operator
 from generators.importing.draft import CaseDraft, Note, TensorDraft

@@ -224,10 +224,9 @@ class CaseBuilder:
             except InputError as error:
                 raise Problem((_BEYOND if case.beyond_design else "expect",), error.message) from None
             return
-        plans = (*case.inputs, *case.outputs)
-        if sound(self.contract, plans, env):
+        if sound(self.contract, case.plans, env):
             return
-        found = violations(self.contract, {plan.name: plan.descriptor for plan in plans}, case.params, env)
+        found = violations(self.contract, {plan.name: plan.descriptor for plan in case.plans}, case.params, env)
         if found:
             rule, text = found[0].rule, "; ".join(violation.text for violation in found)
             if rule in self._parameters and rule not in raw.get("params", _NOTHING):
@@ -248,7 +247,7 @@ class CaseBuilder:
 def check_case(case: Case, contract: Contract) -> None:
     """InputError unless a case that should succeed breaks nothing, and any other exactly one rule or fault."""
     if case.valid and not case.faults:
-        descriptors: dict[str, Descriptor | None] = {p.name: p.descriptor for p in (*case.inputs, *case.outputs)}
+        descriptors: dict[str, Descriptor | None] = {p.name: p.descriptor for p in case.plans}
         found = violations(contract, descriptors, case.params)
         if found:
             raise InputError("; ".join(violation.text for violation in found))

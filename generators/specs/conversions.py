@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from generators.contracts.checks import misshapen
+from generators.contracts.conditions import misshapen
 from generators.contracts.faults import (
     NULL_HANDLE,
     NULL_PARAMETERS,

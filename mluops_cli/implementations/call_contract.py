@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generators.contracts import checks
-from generators.contracts.checks import Violation
+from generators.contracts.conditions import Violation
 from generators.operator_registry import operators
 from mluops_cli.implementations.base import Call
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.contracts.checks import Violation
+from generators.contracts.conditions import Violation
 from generators.contracts.faults import NULL_HANDLE, NULL_PARAMETERS, NULL_WORKSPACE_SIZE, tensors_with
 from mluops_cli.implementations.base import Array, BadAnswer, Call, CannotShow, Outcome, OutOfBounds
 from mluops_cli.implementations.call_contract import scalar_names, violations

@@ -64,7 +64,7 @@ def _with_rows(domain: Domain, base: Case) -> Case | None:
     """The case with a size in place of each that depends on the data; None where none is legal."""
     if not any(UNKNOWN in plan.dims for plan in base.outputs):
         return base
-    for rows in sorted({size for plan in _plans(base) for size in plan.dims if size > 0}):
+    for rows in sorted({size for plan in base.plans for size in plan.dims if size > 0}):
         outputs = tuple(
             replace(plan, dims=tuple(rows if size == UNKNOWN else size for size in plan.dims)) for plan in base.outputs
         )
@@ -76,7 +76,7 @@ def _with_rows(domain: Domain, base: Case) -> Case | None:
 
 def _both(base: Case, one: Case, other: Case, domain: Domain) -> Case | None:
     """The case that differs from the base as both do; None where both change one thing, or they break other rules."""
-    plans = [_merged(*each) for each in zip(_plans(base), _plans(one), _plans(other), strict=True)]
+    plans = [_merged(*each) for each in zip(base.plans, one.plans, other.plans, strict=True)]
     values = {name: _merged(value, one.params[name], other.params[name]) for name, value in base.params.items()}
     if any(each is None for each in (*plans, *values.values())):
         return None
@@ -102,10 +102,6 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, TensorPlan) and isinstance(other, TensorPlan):
         return one.descriptor == other.descriptor
     return bool(one == other)
-
-
-def _plans(case: Case) -> tuple[TensorPlan, ...]:
-    return (*case.inputs, *case.outputs)
 
 
 def _entry(domain: Domain, case: Case, name: str, seed: int) -> dict[str, Any] | None:
