@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from schemas.casefiles.enum_numbering import CURRENT
+from schemas.casefiles.writing import INLINE_LIMIT
 
 FORMATS: Final = {"pb": (".pb",), "prototxt": (".prototxt",), "both": (".pb", ".prototxt")}
-INLINE_LIMIT: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)

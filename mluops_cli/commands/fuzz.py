@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import rich_click as click
 
 from mluops_cli.commands import run_options
-from mluops_cli.commands.options import ByteSize, Duration, Seconds, number_of, plugin_option
-from mluops_cli.commands.run_options import DEFAULTS
-from mluops_cli.core.hardware.machine import cores
+from mluops_cli.commands.heartbeat import Heartbeat
+from mluops_cli.commands.options import ByteSize, Duration, Seconds, jobs_option, plugin_option
+from mluops_cli.commands.problems import brief
+from schemas.suggest import counted
 
 if TYPE_CHECKING:
     from mluops_cli.search.fuzz.findings import Finding
@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from mluops_cli.search.spec_saving import SpecSaver
 
 _MINUTE: Final = 60.0
-_HEARTBEAT: Final = 10.0  # seconds between lines where there is no terminal
-_SHOWN: Final = 500  # characters of a reason
 
 
 @click.command(epilog="Example: mluops fuzz roi_crop_forward --impl python:my_kernels.py:roi_crop --save found.yaml")
 @click.argument("ops", metavar="[OP]...", nargs=-1)
-@click.option("--impl", default=DEFAULTS.impl, show_default=True, metavar="NAME[:OPTIONS]", help="The implementation.")
+@run_options.impl_option
 @click.option(
     "--time", "seconds", type=Duration(), metavar="TIME", help="End after 90s, 5m, 1h.  [default: 1m without --cases]"
 )
@@ -48,19 +46,12 @@ _SHOWN: Final = 500  # characters of a reason
     metavar="SPEC.yaml",
     help="Write the findings as a spec, for `mluops gen --spec`; with several operators a folder of specs.",
 )
-@click.option("-j", "--jobs", default=cores, show_default="cores", type=click.IntRange(1), help="Worker processes.")
+@jobs_option("Worker processes.")
 @click.option(
     "--timeout", default=30.0, show_default=True, type=Seconds(), metavar="S", help="Seconds a case may take."
 )
-@click.option(
-    "--memory", type=ByteSize(), metavar="SIZE", help="Memory of a case and all it starts.  [default: what there is]"
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Threads of OpenMP and BLAS in a worker.  [default: OMP_NUM_THREADS etc., else 1]",
-)
+@run_options.memory_option
+@run_options.threads_option
 @run_options.searching_options
 @plugin_option
 def command(ops: tuple[str, ...], plugins: tuple[Path, ...], no_shrink: bool, **given: Any) -> int:
@@ -75,7 +66,6 @@ def command(ops: tuple[str, ...], plugins: tuple[Path, ...], no_shrink: bool, **
     case was drawn, 130 interrupted.
     """
     from generators.operator_registry import operator_named, operators
-    from mluops_cli.core.case_options import CaseOptions
     from mluops_cli.search.fuzz.fuzz_run import FuzzRun, Limits
     from mluops_cli.search.fuzz.supply import Search
     from mluops_cli.search.shrinking.reduction import finding_reducer
@@ -84,12 +74,7 @@ def command(ops: tuple[str, ...], plugins: tuple[Path, ...], no_shrink: bool, **
     names = tuple(dict.fromkeys(ops)) or tuple(sorted(operators()))
     for op in names:
         operator_named(op)
-    run_options.check_compare(given["compare"])
-    kept = ("impl", "timeout", "memory", "threads", "compare", "loose_nan", "loose_zero", "strict_tail", "bound")
-    options = CaseOptions(
-        **{name: given[name] for name in (*kept, "accumulate", "relations")},
-        plugins=tuple(map(str, plugins)),
-    )
+    options = run_options.case_options(given | {"plugins": plugins})
     seconds = given["seconds"] or (None if given["count"] else _MINUTE)
     saver = SpecSaver(given["save"], names) if given["save"] is not None else None
     search = Search(names, given["seed"], given["max_bytes"], given["illegal"])
@@ -107,7 +92,7 @@ class _Telling:
     def __init__(self, saver: SpecSaver | None, progress: Any) -> None:
         self._saver = saver
         self._progress = progress
-        self._said = time.monotonic()
+        self._heartbeat = Heartbeat()
 
     def found(self, outcome: Outcome, finding: Finding) -> None:
         """Save the findings, the last one as it was drawn: shrinking it may be interrupted."""
@@ -116,10 +101,8 @@ class _Telling:
 
     def settled(self, outcome: Outcome, finding: Finding) -> None:
         """Print and save a finding as it stays."""
-        from mluops_cli.core.escaping import one_line
-
         self.found(outcome, finding)
-        lines = [f"finding {outcome.settled}: {finding.symptom}", f"  {one_line(finding.record.reason, _SHOWN)}"]
+        lines = [f"finding {outcome.settled}: {finding.symptom}", f"  {brief(finding.record.reason)}"]
         lines += [f"  {finding.shrunk}"] if finding.shrunk else []
         self._print("\n".join([*lines, *(line for line in finding.saved.lines() if not line.startswith("    #"))]))
 
@@ -131,12 +114,11 @@ class _Telling:
 
     def beat(self, outcome: Outcome) -> None:
         """Say how far the search is."""
-        text = f"{_rate(outcome)}, {number_of(len(outcome.findings), 'finding')}"
+        text = f"{_rate(outcome)}, {counted(len(outcome.findings), 'finding')}"
         if self._progress is not None:
             self._progress.update(0, description=text)
-        elif time.monotonic() - self._said >= _HEARTBEAT:
-            self._said = time.monotonic()
-            click.echo(f"fuzz: {text}", err=True)
+        else:
+            self._heartbeat.say(lambda: f"fuzz: {text}")
 
 
 @contextmanager
@@ -155,7 +137,7 @@ def _telling(saver: SpecSaver | None) -> Iterator[_Telling]:
 
 def _rate(outcome: Outcome) -> str:
     cases, seconds = outcome.tally.total, outcome.seconds
-    return f"{number_of(cases, 'case')} in {seconds:.1f} s ({cases / max(seconds, 1e-9):.0f}/s)"
+    return f"{counted(cases, 'case')} in {seconds:.1f} s ({cases / max(seconds, 1e-9):.0f}/s)"
 
 
 def _sum_up(outcome: Outcome, save: Path | None) -> None:
@@ -170,6 +152,6 @@ def _sum_up(outcome: Outcome, save: Path | None) -> None:
     click.echo(f"{_rate(outcome)}: {counts}" if counts else _rate(outcome))
     for op, coverage in outcome.coverage.items():
         click.echo(f"{op}: {len(coverage.seen)} of {coverage.pairs} pairs of classes covered")
-    again = f", {number_of(outcome.again, 'further failure')} like them" if outcome.again else ""
+    again = f", {counted(outcome.again, 'further failure')} like them" if outcome.again else ""
     saved = f", saved in {save}" if save is not None and outcome.findings else ""
-    click.echo(f"{number_of(len(outcome.findings), 'finding')}{again}{saved}")
+    click.echo(f"{counted(len(outcome.findings), 'finding')}{again}{saved}")

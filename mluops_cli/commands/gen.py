@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -15,22 +14,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
+from mluops_cli.commands.heartbeat import Heartbeat
 from mluops_cli.commands.options import (
     ByteSize,
-    Names,
     generation_option,
+    jobs_option,
     keywords_option,
     make_folder,
-    number_of,
     plugin_option,
+    suites_option,
 )
 from mluops_cli.commands.problems import report_problem, report_warning
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.filters import parse_keywords
-from mluops_cli.core.hardware.machine import cores
 from mluops_cli.core.statuses import NOTHING_SELECTED, WRONG_INPUT
 from mluops_cli.core.units import format_bytes
 from mluops_cli.implementations.plugins import load_plugins
+from schemas.suggest import counted
 
 if TYPE_CHECKING:
     from generators.casegen.thresholds import Metrics
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from generators.casegen.write_options import WriteOptions
     from mluops_cli.core.filters import Matcher
 
-_HEARTBEAT: Final = 10.0  # seconds between lines where there is no terminal
 _BESIDE: Final = 64 << 20  # bytes a worker takes besides a case's tensors
 _PEAK: Final = 2.5  # memory of a case that is being made, in bytes of its tensors
 
@@ -54,7 +53,7 @@ class Plan:
 
 @click.command(epilog="Example: mluops gen psamask_forward --suite boundary,invalid --out cases")
 @click.argument("ops", metavar="[OP]...", nargs=-1)
-@click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
+@suites_option
 @keywords_option
 @click.option(
     "--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Only the specs in this file or folder."
@@ -71,7 +70,7 @@ class Plan:
     help="Binary files, text files, or each case as both.",
 )
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**64 - 1), help="Of all random data.")
-@click.option("-j", "--jobs", default=cores, show_default="cores", type=click.IntRange(1), help="Worker processes.")
+@jobs_option("Worker processes.")
 @click.option(
     "--inline-limit",
     default="64MiB",
@@ -275,7 +274,7 @@ def _write(tasks: Sequence[Task], options: WriteOptions, plugins: Sequence[Path]
                     for warning in result.get("warnings", ()):
                         report_warning(warning)
                     sizes.append(result["bytes"])
-    click.echo(f"{number_of(len(sizes), 'case')}, {format_bytes(sum(sizes))} in {options.out}")
+    click.echo(f"{counted(len(sizes), 'case')}, {format_bytes(sum(sizes))} in {options.out}")
     return code
 
 
@@ -291,9 +290,7 @@ def _shown(results: Iterable[Result], total: int) -> Iterator[Result]:
                 progress.advance(bar)
                 yield result
         return
-    last = time.monotonic()
+    heartbeat = Heartbeat()
     for number, result in enumerate(results, start=1):
-        if time.monotonic() - last >= _HEARTBEAT:
-            last = time.monotonic()
-            click.echo(f"gen: {number} of {number_of(total, 'case')}", err=True)
+        heartbeat.say(lambda number=number: f"gen: {number} of {counted(total, 'case')}")  # type: ignore[misc]
         yield result

@@ -14,12 +14,13 @@ import rich_click as click
 
 from mluops_cli.commands import run_options
 from mluops_cli.commands.gen import make_cases
-from mluops_cli.commands.options import Names, keywords_option, make_folder, number_of, plugin_option
+from mluops_cli.commands.heartbeat import Heartbeat
+from mluops_cli.commands.options import jobs_option, keywords_option, make_folder, plugin_option, suites_option
 from mluops_cli.commands.run_options import DEFAULTS
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.escaping import one_line
-from mluops_cli.core.hardware.machine import cores
 from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, PASSED
+from schemas.suggest import counted
 
 if TYPE_CHECKING:
     from mluops_cli.core.discovery import PlannedCase
@@ -27,13 +28,12 @@ if TYPE_CHECKING:
     from mluops_cli.search.mutation.records import MutantRecord, OperatorMutants
 
 _LARGE: Final = "network"  # the suite that is left out of what is generated
-_HEARTBEAT: Final = 10.0  # seconds between lines where there is no terminal
 _CASES: Final = "cases"  # the folder of the generated cases in OUT
 
 
 @click.command(epilog="Example: mluops mutate psamask_forward --impl python:my_kernels.py:psamask")
 @click.argument("ops", metavar="[OP]...", nargs=-1)
-@click.option("--impl", default=DEFAULTS.impl, show_default=True, metavar="NAME[:OPTIONS]", help="The implementation.")
+@run_options.impl_option
 @click.option("--catalogue", is_flag=True, help="The bundled faulty kernels instead of mutants of an implementation.")
 @click.option(
     "--cases",
@@ -43,12 +43,12 @@ _CASES: Final = "cases"  # the folder of the generated cases in OUT
     metavar="PATH",
     help="Case files to run instead of the small built-in suites.",
 )
-@click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
+@suites_option
 @keywords_option
 @click.option(
     "--out", default="mluops-mutants", show_default=True, type=click.Path(path_type=Path), help="Folder of the results."
 )
-@click.option("-j", "--jobs", default=cores, show_default="cores", type=click.IntRange(1), help="Mutants at once.")
+@jobs_option("Mutants at once.")
 @click.option("--matrix", is_flag=True, help="Run every case on every mutant: which case kills what.")
 @click.option(
     "--drawn",
@@ -108,9 +108,9 @@ def command(ops: tuple[str, ...], paths: tuple[Path, ...], out: Path, **given: A
 
 def _sessions(given: dict[str, Any]) -> Callable[[str], Callable[..., OperatorSession]]:
     """What makes the session of an operator, of the chosen implementation or of the catalogue."""
-    from dataclasses import fields, replace
+    from dataclasses import replace
 
-    from mluops_cli.core.case_options import CaseOptions, WorkerSettings
+    from mluops_cli.core.case_options import WorkerSettings
     from mluops_cli.search.mutation.catalogue_mutants import catalogue_of
     from mluops_cli.search.mutation.mutation_run import OperatorSession
     from mluops_cli.search.mutation.sources import source_modules
@@ -118,8 +118,7 @@ def _sessions(given: dict[str, Any]) -> Callable[[str], Callable[..., OperatorSe
 
     if given["catalogue"] and given["impl"] != DEFAULTS.impl:
         raise InputError("--catalogue brings its own kernels: it goes without --impl")
-    named = {each.name: given.get(each.name, each.default) for each in fields(CaseOptions)}
-    options = run_options.case_options(named | {"plugins": given["plugins"]})
+    options = run_options.case_options(given)
     common = {name: given[name] for name in ("jobs", "matrix", "drawn", "keep")}
     if not given["catalogue"]:
         modules = source_modules(options.impl)
@@ -174,7 +173,7 @@ class _Progress:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.total = self.done = self.found = 0
-        self.clock, self.last = clock, clock()
+        self._heartbeat = Heartbeat(clock)
         self.op, self.text = "", ""
         self._bar: Any = None
 
@@ -212,10 +211,12 @@ class _Progress:
         self.found += found
         if self._bar is not None:
             self._bar.advance(self._bar.task_ids[0])
-        elif self.clock() - self.last >= _HEARTBEAT:
-            self.last = self.clock()
-            text = self.text.format(done=self.done, mutants=number_of(self.total, "mutant"), found=self.found)
-            click.echo(f"{self.op}: {text}", err=True)
+        else:
+            self._heartbeat.say(self._line)
+
+    def _line(self) -> str:
+        text = self.text.format(done=self.done, mutants=counted(self.total, "mutant"), found=self.found)
+        return f"{self.op}: {text}"
 
     def close(self) -> None:
         """Take the bar away."""
@@ -234,7 +235,7 @@ def _print_operator(found: OperatorMutants, matrix: bool) -> None:
         click.echo(line)
     if cases.unreached:
         names = ", ".join(each.partition(" ")[2] for each in cases.unreached)
-        count = number_of(len(cases.unreached), "function")
+        count = counted(len(cases.unreached), "function")
         click.echo(f"{cases.op}: {count} that no case calls, not mutated: {names}")
     if matrix:
         for line in summary.matrix_lines(found):

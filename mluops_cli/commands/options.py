@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import rich_click as click
 
+from mluops_cli.core.hardware.machine import cores
 from mluops_cli.implementations.plugins import load_plugins
 from schemas.casefiles.enum_numbering import CURRENT, NUMBERINGS
 from schemas.errors import InputError
@@ -79,11 +80,6 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic from click
         return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
-def number_of(count: int, word: str) -> str:
-    """A count and its word, such as `1 case` and `2 cases`."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
 def make_folder(out: Path) -> None:
     """The folder that a command writes to; InputError where it can't be made."""
     try:
@@ -112,6 +108,18 @@ def plugin_option(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=_load,
         help="A Python file with OPERATORS and IMPLEMENTATIONS to add.",
     )(command)
+
+
+def suites_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--suite S,..: the command gets the set of names as `suites`, empty where none is given."""
+    return click.option(
+        "--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites."
+    )(command)
+
+
+def jobs_option(what: str) -> Callable[[Any], Any]:
+    """-j N, of as many as there are cores; what they are, for --help."""
+    return click.option("-j", "--jobs", default=cores, show_default="cores", type=click.IntRange(1), help=what)
 
 
 def keywords_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import rich_click as click
 
 from mluops_cli.core.escaping import one_line, visible
+
+_REASON: Final = 500  # characters
+
+
+def brief(reason: str) -> str:
+    """The reason of a failure in one line, cut where it is long."""
+    return one_line(reason, _REASON)
 
 
 def report_problem(text: object) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import rich_click as click
 
-from mluops_cli.commands.options import ByteSize, Seconds, plugin_option
+from mluops_cli.commands.options import ByteSize, keywords_option, plugin_option
 from mluops_cli.commands.outcomes import folder
-from mluops_cli.commands.rerun import options_again, planned_again
+from mluops_cli.commands.problems import brief
+from mluops_cli.commands.rerun import impl_option, options_again, planned_again, timeout_option
 from mluops_cli.core.statuses import FAILED, FAILING, NOTHING_SELECTED, PASSING
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ Outcome = Literal["fixed", "still failing", "can't tell"]
 
 @click.command(epilog="Example: mluops replay mluops-out -k psamask")
 @folder("out", "OUT")
-@click.option("--impl", metavar="NAME[:OPTIONS]", help="Another implementation than that of the run.")
-@click.option("-k", "keywords", metavar="EXPR", help="Only cases whose id matches: parts, and, or, not, ( ).")
+@impl_option
+@keywords_option
 @click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(1), help="Worker processes.")
-@click.option("--timeout", type=Seconds(), metavar="S", help="Seconds a case may take.  [default: as in the run]")
+@timeout_option
 @click.option("--memory", type=ByteSize(), metavar="SIZE", help="What a case may take.  [default: as in the run]")
 @click.option(
     "--keep-outputs",
@@ -71,7 +72,7 @@ def command(
         outcome = outcome_of(before, now)
         counts[outcome] += 1
         change = now.status if now.status == before.status else f"{before.status} -> {now.status}"
-        reason = f": {one_line(now.reason, 500)}" if now.reason else ""
+        reason = f": {brief(now.reason)}" if now.reason else ""
         click.echo(f"{outcome:13}  {one_line(now.case)}  ({change}){reason}")
 
     cases = [planned_again(out, record, options.enum_numbering) for record in failing]

@@ -7,20 +7,12 @@ from pathlib import Path
 import rich_click as click
 
 from mluops_cli.commands.outcomes import folder, waivers_option
-
-_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+from mluops_cli.commands.run_options import format_options
 
 
 @click.command(epilog="Example: mluops report mluops-out --html report.html --md report.zh.md --lang zh")
 @folder("out", "OUT")
-@click.option("--junit", type=_FILE, metavar="FILE", help="JUnit XML for CI servers; split by operator when too large.")
-@click.option("--html", type=_FILE, metavar="FILE", help="One page that needs no network.")
-@click.option("--md", type=_FILE, metavar="FILE", help="The test report as Markdown.")
-@click.option("--csv", type=_FILE, metavar="FILE", help="A row per case.")
-@click.option(
-    "--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Of the Markdown report."
-)
-@click.option("--ci", type=click.Choice(["auto", "github", "gitlab", "plain"]), help="Annotations for a CI server.")
+@format_options
 @click.option(
     "--base", type=click.Path(exists=True, path_type=Path), metavar="OLD", help="A run to compare latencies with."
 )

@@ -8,11 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import rich_click as click
+
+from mluops_cli.commands.options import Seconds
+
 if TYPE_CHECKING:
     from mluops_cli.core.case_options import CaseOptions
     from mluops_cli.core.discovery import PlannedCase
     from mluops_cli.core.record import Record
     from mluops_cli.results.finished import FinishedRun
+
+
+impl_option = click.option("--impl", metavar="NAME[:OPTIONS]", help="Another implementation than that of the run.")
+timeout_option = click.option(
+    "--timeout", type=Seconds(), metavar="S", help="Seconds a case may take.  [default: as in the run]"
+)
 
 
 def options_again(run: FinishedRun, plugins: tuple[Path, ...], given: dict[str, Any]) -> CaseOptions:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from mluops_cli.commands import run_options
-from mluops_cli.commands.options import ByteSize, Names, Seconds, generation_option, make_folder, plugin_option
+from mluops_cli.commands.options import (
+    Seconds,
+    generation_option,
+    keywords_option,
+    make_folder,
+    plugin_option,
+    suites_option,
+)
 from mluops_cli.commands.run_options import DEFAULTS, Given
 from mluops_cli.core.hardware.machine import cores
 
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: mluops run cases --impl python:my_kernels.py:roi_crop -k 'roi_crop and not network'")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--impl", default=DEFAULTS.impl, show_default=True, metavar="NAME[:OPTIONS]", help="The implementation.")
+@run_options.impl_option
 @click.option(
     "--out", default="mluops-out", show_default=True, type=click.Path(path_type=Path), help="The folder of the results."
 )
@@ -39,11 +46,9 @@ if TYPE_CHECKING:
     metavar="S",
     help="Seconds a case may take.",
 )
-@click.option(
-    "--memory", type=ByteSize(), metavar="SIZE", help="Memory of a case and all it starts.  [default: what there is]"
-)
-@click.option("-k", "keywords", metavar="EXPR", help="Only cases whose id matches: parts, and, or, not, ( ).")
-@click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
+@run_options.memory_option
+@keywords_option
+@suites_option
 @click.option(
     "--select",
     "listed",
@@ -53,12 +58,7 @@ if TYPE_CHECKING:
 )
 @click.option("--shard", "part", metavar="I/N", help="Only the I-th (from 1) of N parts of about equal bytes.")
 @click.option("--repeat", type=click.IntRange(1), metavar="N", help="Runs per case, each judged.  [default: 1]")
-@click.option(
-    "--threads",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Threads of OpenMP and BLAS in a worker and in what it starts.  [default: OMP_NUM_THREADS etc., else 1]",
-)
+@run_options.threads_option
 @click.option("--max-fail", "max_failures", type=click.IntRange(1), metavar="N", help="Stop after N failing cases.")
 @click.option("--resume", is_flag=True, help="Keep results in OUT that would be the same, run the other cases.")
 @click.option(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import rich_click as click
 
 from mluops_cli.commands.options import ByteSize, Seconds
 from mluops_cli.commands.outcomes import waivers_option
-from mluops_cli.core.case_options import CaseOptions
+from mluops_cli.core.case_options import BoundPolicy, Cache, CaseOptions
 from schemas.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,6 +47,18 @@ def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return add
 
 
+impl_option = click.option(
+    "--impl", default=DEFAULTS.impl, show_default=True, metavar="NAME[:OPTIONS]", help="The implementation."
+)
+memory_option = click.option(
+    "--memory", type=ByteSize(), metavar="SIZE", help="Memory of a case and all it starts.  [default: what there is]"
+)
+threads_option = click.option(
+    "--threads",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Threads of OpenMP and BLAS in a worker and in what it starts.  [default: OMP_NUM_THREADS etc., else 1]",
+)
 perf_options = _together(
     click.option("--perf", is_flag=True, help="Measure latencies too; one case at a time unless -j is given."),
     click.option(
@@ -59,7 +71,7 @@ perf_options = _together(
     ),
     click.option(
         "--cache",
-        type=click.Choice(["fresh", "warm"]),
+        type=click.Choice(get_args(Cache)),
         default=DEFAULTS.cache,
         show_default=True,
         help="--perf: the caches before a timed call: flushed, or as the same call leaves them.",
@@ -77,8 +89,10 @@ fleet_options = _together(
         "--resource", metavar="NAME=N", help="--scheduler: the resource of a worker that a case takes, such as MLU=1."
     ),
 )
-report_options = _together(
-    click.option("--junit", type=_FILE, metavar="FILE", help="JUnit XML for CI servers."),
+format_options = _together(
+    click.option(
+        "--junit", type=_FILE, metavar="FILE", help="JUnit XML for CI servers; split by operator when too large."
+    ),
     click.option("--html", type=_FILE, metavar="FILE", help="One page that needs no network."),
     click.option("--md", type=_FILE, metavar="FILE", help="The test report as Markdown."),
     click.option("--csv", type=_FILE, metavar="FILE", help="A row per case."),
@@ -86,6 +100,9 @@ report_options = _together(
         "--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Of the Markdown report."
     ),
     click.option("--ci", type=click.Choice(["auto", "github", "gitlab", "plain"]), help="Annotations for a CI server."),
+)
+report_options = _together(
+    format_options,
     waivers_option,
     click.option(
         "--keep-outputs",
@@ -116,7 +133,7 @@ _accumulate = click.option(
 def _bound(default: str) -> Callable[[Any], Any]:
     return click.option(
         "--bound",
-        type=click.Choice(["report", "fail", "off"]),
+        type=click.Choice(get_args(BoundPolicy)),
         default=default,
         show_default=True,
         help="Outputs within the thresholds that no correct kernel computes: report, fail, or don't look.",
@@ -147,13 +164,13 @@ searching_options = _together(
 
 
 def case_options(given: Given) -> CaseOptions:
-    """Return the options of every case.
+    """Return the options of every case; those that the command doesn't have keep their defaults.
 
     InputError for a --compare that fits no output, and for options that need --perf.
     """
     from dataclasses import fields
 
-    named = {each.name: given[each.name] for each in fields(CaseOptions)}
+    named = {each.name: given.get(each.name, each.default) for each in fields(CaseOptions)}
     options = CaseOptions(**named | {"plugins": tuple(str(path) for path in given["plugins"])})
     check_compare(options.compare)
     needing = [name for name in ("device", "peak_bandwidth", "peak_ops") if getattr(options, name) is not None]

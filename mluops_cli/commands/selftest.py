@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import rich_click as click
 
-from mluops_cli.commands.options import Names, generation_option, plugin_option
+from mluops_cli.commands.options import (
+    generation_option,
+    jobs_option,
+    keywords_option,
+    plugin_option,
+    suites_option,
+)
 from mluops_cli.commands.problems import report_problem
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.escaping import one_line
-from mluops_cli.core.hardware.machine import cores
 
 if TYPE_CHECKING:
     from mluops_cli.core.discovery import PlannedCase
@@ -26,9 +31,9 @@ _SMALL: Final = frozenset({"boundary", "general", "exact", "nan_inf", "zero_elem
 
 @click.command(epilog="Example: mluops selftest out/cases -k 'psamask and boundary'")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option("-k", "keywords", metavar="EXPR", help="Only cases whose id matches: parts, and, or, not, ( ).")
-@click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
-@click.option("-j", "--jobs", default=cores, show_default="cores", type=click.IntRange(1), help="Threads that judge.")
+@keywords_option
+@suites_option
+@jobs_option("Threads that judge.")
 @generation_option
 @plugin_option
 def command(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
-from mluops_cli.commands.options import Seconds, make_folder, plugin_option
+from mluops_cli.commands.options import make_folder, plugin_option
 from mluops_cli.commands.outcomes import folder
-from mluops_cli.commands.rerun import options_again, planned_again
+from mluops_cli.commands.problems import brief
+from mluops_cli.commands.rerun import impl_option, options_again, planned_again, timeout_option
 from mluops_cli.core.statuses import FAILED, INTERRUPTED, OUR_FAILURE, PASSED
 
 if TYPE_CHECKING:
@@ -19,16 +20,14 @@ if TYPE_CHECKING:
     from mluops_cli.search.case_runner import CaseRunner
     from mluops_cli.search.shrinking.smallest_case import Written
 
-_SHOWN: Final = 500  # characters of a reason
 _LISTED: Final = 10  # cases in a message
-_LONGEST: Final = 300  # the same in a comment of the spec
 
 
 @click.command(epilog="Example: mluops shrink mluops-out psamask_forward/general/small_collect")
 @folder("out", "OUT")
 @click.argument("case", metavar="CASE")
-@click.option("--impl", metavar="NAME[:OPTIONS]", help="Another implementation than that of the run.")
-@click.option("--timeout", type=Seconds(), metavar="S", help="Seconds a case may take.  [default: as in the run]")
+@impl_option
+@timeout_option
 @click.option(
     "--to", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Folder.  [default: OUT/shrunk]"
 )
@@ -80,7 +79,7 @@ def _named(run: FinishedRun, case: str) -> Record:
 
 def _shrink(out: Path, record: Record, options: CaseOptions, to: Path) -> int:
     from mluops_cli.execution.interrupt import interruptible
-    from mluops_cli.search.fuzz.findings import is_finding, symptom_of
+    from mluops_cli.search.fuzz.findings import IN_COMMENT, is_finding, symptom_of
     from mluops_cli.search.shrinking.failing_case import case_of_file
     from mluops_cli.search.shrinking.reduction import limit_of, reduced_hang, shrinking_runner, symptom_judge
     from mluops_cli.search.shrinking.shrinker import Shrinker
@@ -110,7 +109,7 @@ def _shrink(out: Path, record: Record, options: CaseOptions, to: Path) -> int:
             )
             return FAILED
         click.echo(f"{again.case}: {symptom}\n{shrunk.line}")
-        written = write(shrunk, suite, (f"{again.case}: {symptom}", again.reason[:_LONGEST]), to)
+        written = write(shrunk, suite, (f"{again.case}: {symptom}", again.reason[:IN_COMMENT]), to)
         _tell(written)
         if shrunk.interrupted or interrupt.is_set():
             return INTERRUPTED
@@ -118,9 +117,7 @@ def _shrink(out: Path, record: Record, options: CaseOptions, to: Path) -> int:
 
 
 def _because(record: Record) -> str:
-    from mluops_cli.core.escaping import one_line
-
-    return f" ({one_line(record.reason, _SHOWN)})" if record.reason else ""
+    return f" ({brief(record.reason)})" if record.reason else ""
 
 
 def _tell(written: Written) -> None:

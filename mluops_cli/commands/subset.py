@@ -6,7 +6,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from mluops_cli.commands.options import Duration, Names, generation_option, keywords_option, plugin_option
+from mluops_cli.commands.options import Duration, generation_option, keywords_option, plugin_option, suites_option
 from mluops_cli.core.statuses import NOTHING_SELECTED, PASSED
 
 
@@ -31,7 +31,7 @@ from mluops_cli.core.statuses import NOTHING_SELECTED, PASSED
 @click.option(
     "--budget", type=Duration(), metavar="TIME", help="A run of the subset may take so long.  [default: keep all power]"
 )
-@click.option("--suite", "suites", type=Names(), default=frozenset(), metavar="S,..", help="Only these suites.")
+@suites_option
 @keywords_option
 @click.option(
     "--out", default="-", type=click.Path(allow_dash=True, dir_okay=False, path_type=Path), help="File for the list."

@@ -15,7 +15,7 @@ from mluops_cli.search.fuzz.illegal import BREAKS
 from mluops_cli.search.spec_saving import SavedEntry
 
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-_LONGEST: Final = 300  # characters of a reason in a comment
+IN_COMMENT: Final = 300  # characters of a reason in a comment
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Finding:
     @property
     def saved(self) -> SavedEntry:
         """The entry as it is saved: with the symptom, the reason and how it was shrunk above it."""
-        comments = (str(self.symptom), self.record.reason[:_LONGEST], *filter(None, (self.shrunk,)))
+        comments = (str(self.symptom), self.record.reason[:IN_COMMENT], *filter(None, (self.shrunk,)))
         return SavedEntry(self.symptom.op, SUITE, self.entry, comments)
 
 
@@ -107,7 +107,7 @@ def symptom_of(record: Record) -> Symptom:
         rules = ", ".join(tag for tag in record.tags if tag.startswith(BREAKS))
         return Symptom(record.op, "", record.reason, rules)
     kind = record.reason if record.status == "fail" else f"{record.status}: {record.reason}"
-    return Symptom(record.op, "", _NUMBER.sub("N", kind.split("\n")[0])[:_LONGEST])
+    return Symptom(record.op, "", _NUMBER.sub("N", kind.split("\n")[0])[:IN_COMMENT])
 
 
 def _region(region: Mapping[str, Any]) -> str:
