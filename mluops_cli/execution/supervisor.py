@@ -17,6 +17,7 @@ from typing import Any, Final
 from generators.casegen.worker_pool import available_memory
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseStarted, Heartbeat, Listener, RunFinished
+from mluops_cli.execution.case_source import CaseSource
 from mluops_cli.execution.interrupt import Interrupt, interruptible
 from mluops_cli.execution.recorder import Recorder, RunSettings
 from mluops_cli.execution.workers.channel import BrokenChannelError
@@ -45,13 +46,15 @@ def run_cases(
     settings: RunSettings,
     listeners: Sequence[Listener],
     warm: list[WorkerProcess] | None = None,
+    source: CaseSource | None = None,
 ) -> RunFinished:
     """Run all cases and send the events to the listeners.
 
+    source: where further cases come from, one for each worker that is free, until it has ended.
     warm: idle worker processes of an earlier run with equal worker settings; those that are idle at the end replace
     them. InputError or UnavailableError where the implementation can't be loaded.
     """
-    return _Supervisor(settings, Recorder(settings, listeners), warm).run(cases)
+    return _Supervisor(settings, Recorder(settings, listeners), warm, source).run(cases)
 
 
 @dataclass(slots=True)
@@ -59,6 +62,7 @@ class _Supervisor:
     settings: RunSettings
     recorder: Recorder
     warm: list[WorkerProcess] | None = None
+    source: CaseSource | None = None
     waiting: deque[PlannedCase] = field(default_factory=deque)
     idle: list[WorkerProcess] = field(default_factory=list)
     starting: list[WorkerProcess] = field(default_factory=list)
@@ -75,12 +79,13 @@ class _Supervisor:
         if self.warm:
             self.idle.extend(self.warm)
             self.loaded = True
-        jobs = min(self.settings.jobs, max(1, len(self.waiting)))
+        jobs = self.settings.jobs if self.source else min(self.settings.jobs, max(1, len(self.waiting)))
         with interruptible() as interrupt:
             try:
                 while not interrupt.is_set() and self._more():
+                    self._take(jobs)
                     self._fill(jobs)
-                    self._wait(interrupt)
+                    self._wait(interrupt, jobs)
             finally:
                 self._end(orderly=not interrupt.is_set())
         return self.recorder.close(interrupted=interrupt.is_set())
@@ -89,7 +94,17 @@ class _Supervisor:
         """Whether cases are waiting or running; after too many failures none is started any more."""
         if self.recorder.enough:
             self.waiting.clear()
-        return bool(self.waiting or self.running)
+        return bool(self.waiting or self.running or (self.source and not self.source.ended))
+
+    def _free(self, jobs: int) -> int:
+        """How many more cases could run."""
+        return jobs - len(self.running) - len(self.waiting)
+
+    def _take(self, jobs: int) -> None:
+        """Take a case for each free worker from the source."""
+        if self.source and not self.source.ended and (free := self._free(jobs)) > 0:
+            self.waiting.extend(taken := self.source.take(free))
+            self.recorder.selected += len(taken)
 
     def _fill(self, jobs: int) -> None:
         """Give cases to idle workers, and start workers while there are cases for them."""
@@ -144,13 +159,15 @@ class _Supervisor:
         self.waiting.appendleft(case)
         return True
 
-    def _wait(self, interrupt: Interrupt) -> None:
+    def _wait(self, interrupt: Interrupt, jobs: int) -> None:
         """Wait until a worker sends a message, dies or is late, at most a second; then handle what has happened."""
         workers = [*self.running, *self.starting, *self.idle]
         now = time.monotonic()
         late = min((worker.since + self.settings.options.timeout - now for worker in self.running), default=_TICK)
-        late = min(late, _LOOK if self.running else _TICK)
+        late = min(late, _LOOK if self.running or self.source else _TICK)
         handles: list[Any] = [interrupt.handle, *(each for worker in workers for each in worker.waitables())]
+        if self.source and not self.source.ended and self._free(jobs) > 0:
+            handles.append(self.source.handle)
         wait_readable(handles, min(max(late, 0.0), _TICK))
         for worker in workers:
             worker.drain()

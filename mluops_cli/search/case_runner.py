@@ -12,6 +12,7 @@ from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseFinished, Event, Heartbeat, RunFinished
 from mluops_cli.core.record import Record
+from mluops_cli.execution.case_source import CaseSource
 from mluops_cli.execution.supervisor import RunSettings, run_cases
 from mluops_cli.execution.workers.handle import WorkerProcess
 from mluops_cli.processes.scratch_dir import scratch_directory, sweep
@@ -68,7 +69,6 @@ class CaseRunner:
         """Run cases; listen gets the record of each, and its files are removed unless they are to be kept.
 
         beat is called about once a second.
-
         InputError or UnavailableError where the implementation can't be loaded.
         """
         files = {} if keep else {case.id: case.files for case in cases}
@@ -82,6 +82,17 @@ class CaseRunner:
                 beat()
 
         return run_cases(cases, self.settings, [hear], self._warm)
+
+    def stream(self, source: CaseSource, listen: Listen, beat: Callable[[], None]) -> RunFinished:
+        """Run what the source has until it has ended, as run does; the files are kept."""
+
+        def hear(event: Event) -> None:
+            if isinstance(event, CaseFinished):
+                listen(event.record)
+            elif isinstance(event, Heartbeat):
+                beat()
+
+        return run_cases((), self.settings, [hear], self._warm, source)
 
     def run_entry(self, op: str, suite: str, entry: Entry) -> Record | None:
         """The record of one entry; None where it is no legal case, or the run was interrupted."""

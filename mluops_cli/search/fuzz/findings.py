@@ -62,6 +62,11 @@ def is_finding(record: Record) -> bool:
     return record.status in FAILING and record.blame in (None, "implementation")
 
 
+def is_doubtful(record: Record) -> bool:
+    """Whether other processes may be why the case fails: it counts when it fails alone too."""
+    return record.status == "timeout" or (record.status == "crash" and "out of memory" in record.reason)
+
+
 def set_right(record: Record, ops: Collection[str]) -> None:
     """Make a record a pass where no fault was proven.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from mluops_cli.core.case_options import CaseOptions
+from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, OUR_FAILURE, PASSED
 from mluops_cli.core.tally import Tally
 from mluops_cli.execution.interrupt import interruptible
 from mluops_cli.search.case_runner import CaseRunner, case_folder
-from mluops_cli.search.fuzz.findings import Finding, Reduced, Symptom, is_finding, set_right, symptom_of
+from mluops_cli.search.fuzz.findings import Finding, Reduced, Symptom, is_doubtful, is_finding, set_right, symptom_of
 from mluops_cli.search.fuzz.pairs import pairs_of
-from mluops_cli.search.fuzz.supply import Search, Supplied, supplying
+from mluops_cli.search.fuzz.supply import Search, Supplied, Supply, supplying
 
-_TICK: Final = 0.2  # seconds between looks at the time and at interrupts
 _PROBLEMS: Final = 5  # problems of operators that are kept
 
 
@@ -108,13 +108,6 @@ class FuzzRun:
         InputError or UnavailableError where the implementation can't be loaded.
         """
         outcome = Outcome(coverage={op: Coverage(op) for op in self.search.ops})
-        start = time.monotonic()
-        symptoms: set[Symptom] = set()
-
-        def beat() -> None:
-            outcome.seconds = time.monotonic() - start
-            self.watcher.beat(outcome)
-
         plugins = [Path(path) for path in self.options.plugins]
         with (
             interruptible() as interrupt,
@@ -122,27 +115,24 @@ class FuzzRun:
             supplying(self.search, folder, self.jobs, plugins, self.limits.cases) as supply,
             closing(CaseRunner(self.options, folder, self.jobs)) as runner,
         ):
-            while not (supply.exhausted or self._over(outcome, start)):
-                calls = self._sound(supply.take(_TICK), outcome)
-                if calls:
-                    by_id = {call.planned.id: call for call in calls if call.planned is not None}
-                    finished = runner.run(
-                        [call.planned for call in by_id.values() if call.planned is not None],
-                        lambda record, by_id=by_id: self._hear(record, by_id[record.case], outcome, symptoms),  # type: ignore[misc]
-                        beat,
-                    )
-                    outcome.interrupted = finished.interrupted
-                start += self._settle(outcome, interrupt.is_set)
-                beat()
-                if interrupt.is_set() or outcome.interrupted:
-                    outcome.interrupted = True
-                    break
-        outcome.seconds = time.monotonic() - start
+            stream = _Stream(self.search, self.limits, self.watcher, outcome, supply)
+            while not (stream.over or outcome.interrupted):
+                outcome.interrupted = runner.stream(stream, stream.hear, stream.beat).interrupted
+                stream.start += self._settle(stream, runner, interrupt.is_set)
+                stream.beat()
+                outcome.interrupted = outcome.interrupted or interrupt.is_set()
+            outcome.seconds = time.monotonic() - stream.start
         return outcome
 
-    def _settle(self, outcome: Outcome, stopped: Callable[[], bool]) -> float:
-        """Shrink the new findings; the seconds that it took."""
-        start = time.monotonic()
+    def _settle(self, stream: _Stream, runner: CaseRunner, stopped: Callable[[], bool]) -> float:
+        """Repeat what is doubtful, and shrink the new findings; the seconds that it took."""
+        start, outcome = time.monotonic(), stream.outcome
+        while stream.doubtful:
+            record, call = stream.doubtful.popitem()[1]
+            repeated = [] if outcome.interrupted or call.planned is None else [call.planned]
+            records = [record]
+            outcome.interrupted = runner.run(repeated, records.append, keep=True).interrupted or outcome.interrupted
+            stream.enter(records[-1], call)
         while outcome.settled < len(outcome.findings):
             finding = outcome.findings[outcome.settled]
             if self.reduce is not None and not (outcome.interrupted or stopped()):
@@ -153,17 +143,72 @@ class FuzzRun:
             self.watcher.settled(outcome, finding)
         return time.monotonic() - start
 
-    def _over(self, outcome: Outcome, start: float) -> bool:
-        late = self.limits.seconds is not None and time.monotonic() - start >= self.limits.seconds
-        return late or len(outcome.findings) >= self.limits.findings or len(outcome.problems) >= _PROBLEMS
 
-    def _sound(self, calls: Sequence[Supplied], outcome: Outcome) -> list[Supplied]:
-        """The calls that have a file; what is wrong with the others is recorded."""
-        outcome.problems += [f"{call.op}: {call.problem}" for call in calls if call.planned is None]
-        return [call for call in calls if call.planned is not None]
+class _Stream:
+    """Hands the calls of a supply to the supervisor, and hears their records.
 
-    def _hear(self, record: Record, call: Supplied, outcome: Outcome, symptoms: set[Symptom]) -> None:
-        set_right(record, self.search.ops)
+    It ends for good where the search is over, and for a while where something is to be repeated or shrunk.
+    """
+
+    def __init__(self, search: Search, limits: Limits, watcher: Watcher, outcome: Outcome, supply: Supply) -> None:
+        self.outcome = outcome
+        self.start = time.monotonic()
+        self.doubtful: dict[str, tuple[Record, Supplied]] = {}
+        self._search = search
+        self._limits = limits
+        self._watcher = watcher
+        self._supply = supply
+        self._running: dict[str, Supplied] = {}
+        self._symptoms: set[Symptom] = set()
+
+    @property
+    def handle(self) -> int:
+        """A descriptor that can be read when there may be more to take."""
+        return self._supply.handle
+
+    @property
+    def over(self) -> bool:
+        """Whether a limit is reached."""
+        outcome, limits = self.outcome, self._limits
+        late = limits.seconds is not None and time.monotonic() - self.start >= limits.seconds
+        many = len(outcome.findings) >= limits.findings or len(outcome.problems) >= _PROBLEMS
+        return late or many or self._supply.exhausted
+
+    @property
+    def ended(self) -> bool:
+        """Whether no call is to be started for now."""
+        return bool(self.doubtful) or self.outcome.settled < len(self.outcome.findings) or self.over
+
+    def take(self, count: int) -> list[PlannedCase]:
+        """At most so many calls that are ready; what is wrong with others is recorded."""
+        planned = []
+        for call in self._supply.take(count):
+            if call.planned is None:
+                self.outcome.problems.append(f"{call.op}: {call.problem}")
+            else:
+                self._running[call.planned.id] = call
+                planned.append(call.planned)
+        return planned
+
+    def beat(self) -> None:
+        """Say that time has passed."""
+        self.outcome.seconds = time.monotonic() - self.start
+        self._watcher.beat(self.outcome)
+
+    def hear(self, record: Record) -> None:
+        """Count the record of a call, unless the call is to be repeated."""
+        call = self._running.pop(record.case)
+        if is_doubtful(record):
+            self.doubtful[record.case] = record, call
+        else:
+            self.enter(record, call)
+
+    def enter(self, record: Record, call: Supplied) -> None:
+        """Count the record of a call, and keep it as a finding where it is the first of its symptom."""
+        outcome = self.outcome
+        for file in call.planned.files if call.planned is not None else ():
+            Path(file).unlink(missing_ok=True)
+        set_right(record, self._search.ops)
         outcome.tally.add(record.counted)
         outcome.coverage[call.op].add(dict(call.drawn.classes))
         if record.status == "error" and record.blame != "implementation":
@@ -171,10 +216,10 @@ class FuzzRun:
         if not is_finding(record):
             return
         symptom = symptom_of(record)
-        if symptom in symptoms:
+        if symptom in self._symptoms:
             outcome.again += 1
             return
-        symptoms.add(symptom)
+        self._symptoms.add(symptom)
         finding = Finding(symptom, call.drawn.entry, record)
         outcome.findings.append(finding)
-        self.watcher.found(outcome, finding)
+        self._watcher.found(outcome, finding)

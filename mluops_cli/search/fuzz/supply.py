@@ -7,7 +7,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -24,8 +24,8 @@ from mluops_cli.search.fuzz.factors import domain_of
 from mluops_cli.search.fuzz.illegal import draw_illegal
 from schemas.errors import InputError, MluopsError, UnavailableError
 
-_CHUNK: Final = 16  # calls that a worker makes at a time
-_AHEAD: Final = 3  # chunks per worker that are made or wait to be run
+_CHUNK: Final = 8  # calls that a worker makes at a time
+_AHEAD: Final = 12  # chunks per worker that are made or wait to be run: a slow call holds up those behind it
 _ILLEGAL: Final = 4  # of so many calls one is illegal, with --illegal
 _RELATED: Final = 7  # of so many calls of an operator the relations of one are checked, which take several calls each
 _RELATED_BYTES: Final = 64 << 10  # where its tensors have no more bytes
@@ -120,9 +120,15 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 class Supply:
-    """Makes the calls of a search, in their order, as fast as they are taken."""
+    """Makes the calls of a search, in their order, as fast as they are taken.
+
+    handle is a descriptor that can be read when further calls are made.
+    """
 
     def __init__(self, pool: ProcessPoolExecutor, search: Search, folder: Path, jobs: int, count: int | None) -> None:
+        self.handle, self._done = os.pipe()
+        for end in (self.handle, self._done):
+            os.set_blocking(end, False)
         self._pool = pool
         self._search = search
         self._folder = folder
@@ -130,34 +136,42 @@ class Supply:
         self._count = count
         self._next = 0
         self._waiting: deque[Future[list[Supplied]]] = deque()
+        self._made: deque[Supplied] = deque()
 
     @property
     def exhausted(self) -> bool:
         """Whether all calls were made and taken."""
-        return not self._waiting and self._count is not None and self._next >= self._count
+        return not self._made and not self._waiting and self._count is not None and self._next >= self._count
 
-    def take(self, timeout: float) -> list[Supplied]:
-        """What is ready, after waiting at most so many seconds for something."""
-        self._ask()
-        wait(self._waiting, timeout, FIRST_COMPLETED)
-        ready = [future for future in self._waiting if future.done()]
-        self._waiting = deque(future for future in self._waiting if future not in ready)
-        found: list[Supplied] = []
-        for future in ready:
+    def take(self, count: int) -> list[Supplied]:
+        """At most so many calls, the next in order, without waiting for those that aren't made yet."""
+        with suppress(BlockingIOError):
+            os.read(self.handle, 1 << 16)
+        while len(self._made) < count and self._waiting and self._waiting[0].done():
             try:
-                found += future.result()
+                self._made.extend(self._waiting.popleft().result())
             except BrokenProcessPool:
                 raise MluopsError(
                     "a worker process that makes cases died (out of memory?); try a smaller --max-bytes"
                 ) from None
         self._ask()
-        return found
+        return [self._made.popleft() for _ in range(min(count, len(self._made)))]
+
+    def close(self) -> None:
+        """Close the pipe; the workers must have ended before."""
+        os.close(self.handle)
+        os.close(self._done)
+
+    def _tell(self, _: object) -> None:
+        with suppress(BlockingIOError):  # enough is in the pipe to be read
+            os.write(self._done, b"!")
 
     def _ask(self) -> None:
         while len(self._waiting) < self._most and (self._count is None or self._next < self._count):
             end = self._next + _CHUNK if self._count is None else min(self._count, self._next + _CHUNK)
             with stops_held():
                 self._waiting.append(self._pool.submit(_chunk, self._search, range(self._next, end), self._folder))
+            self._waiting[-1].add_done_callback(self._tell)
             self._next = end
 
 
@@ -173,10 +187,12 @@ def supplying(
     start: tuple[Any, ...] = (partial(load_plugins, tuple(plugins)), None)
     pool = ProcessPoolExecutor(jobs, context, start_worker, start)
     others = set(multiprocessing.active_children())
+    supply = Supply(pool, search, folder, jobs, count)
     try:
-        yield Supply(pool, search, folder, jobs, count)
+        yield supply
     finally:
         for child in set(multiprocessing.active_children()) - others:
             with suppress(ProcessLookupError):
                 os.kill(child.pid or 0, signal.SIGINT)
         pool.shutdown(wait=True, cancel_futures=True)
+        supply.close()

@@ -31,6 +31,12 @@ def hang(op, inputs, outputs, params):
 def refuse(op, inputs, outputs, params):
     return "NOT_SUPPORTED"
 
+def late(op, inputs, outputs, params):
+    if not os.path.exists(__file__ + ".late"):
+        open(__file__ + ".late", "w").close()
+        time.sleep(100)
+    return "NOT_SUPPORTED"
+
 def zeros(op, inputs, outputs, params):
     for array in outputs.values():
         array[...] = 0
@@ -89,6 +95,14 @@ def test_a_hang_is_shrunk(cli: Cli, kernels: Path) -> None:
     assert ran.code == 1
     assert "finding 1: psamask_forward, timeout: no answer within N s" in ran.out
     assert re.search(r"-> \dx\dx3x1, \d+ runs", ran.out)
+
+
+@pytest.mark.slow
+def test_a_call_that_is_in_time_alone_is_no_finding(cli: Cli, kernels: Path) -> None:
+    ran = cli("fuzz", "psamask_forward", "--impl", f"python:{kernels}:late", "--cases", 12, "--timeout", 2, "-j", 2)
+    assert Path(f"{kernels}.late").exists()
+    assert "12 skip" in ran.out, ran.out
+    assert "0 findings" in ran.out
 
 
 def test_what_is_not_shrunk_is_printed_as_it_was_drawn(cli: Cli, kernels: Path) -> None:

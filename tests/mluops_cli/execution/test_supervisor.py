@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +59,35 @@ def test_cases_that_need_much_memory_do_not_run_together(tmp_path: Path, monkeyp
     run_cases(cases, RunSettings(WorkerSettings(CaseOptions("reference", memory=1 << 40)), tmp_path, jobs=3), [watch])
     assert len(large_together) == 6
     assert max(large_together) == 1
+
+
+class OneByOne:
+    """A source that has a case now and then; it has ended when all are taken."""
+
+    def __init__(self, cases: list[PlannedCase]) -> None:
+        self.handle, self._write = os.pipe()
+        os.write(self._write, b"!")
+        self.cases = cases
+        self.asked: list[int] = []
+
+    @property
+    def ended(self) -> bool:
+        return not self.cases
+
+    def take(self, count: int) -> list[PlannedCase]:
+        self.asked.append(count)
+        return [self.cases.pop(0)] if len(self.asked) % 2 else []
+
+
+def test_cases_of_a_source_run_as_they_come(tmp_path: Path) -> None:
+    events: list[Event] = []
+    source = OneByOne(many(tmp_path, [10, 50, 20]))
+    settings = RunSettings(WorkerSettings(CaseOptions("reference")), tmp_path, jobs=2)
+    finished = run_cases((), settings, [events.append], source=source)
+    assert [number(event.case) for event in events if isinstance(event, CaseStarted)] == [0, 1, 2]
+    assert finished.tally.counts == {"pass": 3}
+    assert finished.not_run == 0
+    assert max(source.asked) <= 2
 
 
 @pytest.mark.slow

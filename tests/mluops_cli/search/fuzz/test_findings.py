@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mluops_cli.core.record import Record
-from mluops_cli.search.fuzz.findings import is_finding, set_right, symptom_of
+from mluops_cli.search.fuzz.findings import is_doubtful, is_finding, set_right, symptom_of
 
 
 def record(status: Any, reason: str = "", **keys: Any) -> Record:
@@ -49,6 +49,13 @@ def test_errors_of_others_are_no_findings() -> None:
     assert not is_finding(record("error", blame="tool"))
     assert not is_finding(record("skip"))
     assert is_finding(record("error", blame="implementation"))
+
+
+def test_what_other_processes_may_cause_is_doubtful() -> None:
+    assert is_doubtful(record("timeout", "no answer within 30 s"))
+    assert is_doubtful(record("crash", "out of memory: it held 9 MiB, the limit is 8 MiB (--memory)"))
+    assert not is_doubtful(record("crash", "its process died of signal 11 (SIGSEGV)"))
+    assert not is_doubtful(record("fail"))
 
 
 @pytest.mark.parametrize(
