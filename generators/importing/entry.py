@@ -18,6 +18,7 @@ from generators.specs.models import Entry as EntryModel
 from generators.specs.yaml_loader import key_text
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
+from schemas.status import SUCCESS
 from schemas.tensor_descriptor import Descriptor, sparse_strides
 
 Entry = dict[str, Any]
@@ -74,7 +75,7 @@ def _set_expectation(entry: Entry, draft: CaseDraft, contract: Contract, params:
     found: list[Violation] = violations(contract, descriptors, given)
     if len(found) > 1 or (found and not found[0].statuses):
         raise InputError(illegal_case(contract.op, found))
-    if found and found[0].statuses != ("SUCCESS",):
+    if found and found[0].statuses != (SUCCESS,):
         key = "expect_beyond_design" if found[0].origin == OURS else "expect"
         if not draft.illegal:
             note(f"{draft.place}: {illegal_case(contract.op, found)}: it is to answer {' or '.join(found[0].statuses)}")
@@ -93,7 +94,7 @@ def check_entry(entry: Entry, name: str, operator: Operator | None) -> None:
     try:
         CaseBuilder(operator.contract, Path(), 1).case(given, "imported", name, "")
     except Problem as problem:
-        raise Unwritable(f"{key_text(problem.path)}: {problem.message}".removeprefix(": ")) from None
+        raise Unwritable(problem.text) from None
 
 
 def _params(draft: CaseDraft, contract: Contract, note: Note) -> dict[str, Any]:

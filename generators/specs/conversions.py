@@ -20,7 +20,7 @@ from generators.contracts.faults import (
 )  # fmt: skip
 from generators.contracts.model import Env, Parameter, Shape
 from generators.expressions import UNCOMPUTABLE, parse_expression
-from generators.specs.yaml_loader import KeyPath
+from generators.specs.yaml_loader import KeyPath, key_text
 from schemas.dtypes import dtype_named
 from schemas.status import status_name
 from schemas.suggest import did_you_mean
@@ -36,6 +36,11 @@ class Problem(Exception):  # noqa: N818  not for users: it becomes an InputError
         super().__init__(message)
         self.path = path
         self.message = message
+
+    @property
+    def text(self) -> str:
+        """The key path below the entry and the message."""
+        return f"{key_text(self.path)}: {self.message}".removeprefix(": ")
 
 
 def convert_parameter(parameter: Parameter, value: Any) -> Any:

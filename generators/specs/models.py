@@ -38,6 +38,7 @@ from generators.specs.fields import (
     Unique,
     Workspace,
 )  # fmt: skip
+from schemas.status import SUCCESS
 
 
 def _absent(description: str) -> Any:
@@ -118,7 +119,7 @@ class Fields(Model):
     cover: Cover = _absent("instead of the whole grid, cases in which every 2 (or 3) values of different axes meet")
     exclude: list[dict[str, Any]] = Field(default=[], description="combinations to leave out: all given pairs equal")
     include: list[dict[str, Any]] = Field(default=[], description="further combinations")
-    expect: Expect = Field(default="SUCCESS", description="accepted statuses")
+    expect: Expect = Field(default=SUCCESS, description="accepted statuses")
     expect_beyond_design: Expect = _absent(
         "instead of expect, where no design and no vendor demands the check: any answer passes, --strict wants these "
         "statuses"

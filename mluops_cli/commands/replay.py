@@ -91,7 +91,6 @@ def outcome_of(before: Record, now: Record) -> Outcome:
     """
     if now.status in PASSING:
         return "still failing" if before.status == "xpass" else "fixed"
-    ours = now.status == "error" and now.blame != "implementation"
-    if now.status in FAILING and (not ours or before.blame == now.blame):
+    if now.status in FAILING and (now.fails_by_implementation or before.blame == now.blame):
         return "still failing"
     return "can't tell"

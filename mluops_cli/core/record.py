@@ -97,6 +97,11 @@ class Record:
         return Counted(self.status, self.blame, self.unexpected, self.beyond, self.op, self.legal, worst)
 
     @property
+    def fails_by_implementation(self) -> bool:
+        """Whether the case fails, and not because the case file is wrong or mluops fails."""
+        return self.status in FAILING and self.blame in (None, "implementation")
+
+    @property
     def unexpected(self) -> bool:
         """Whether a case beyond the design was answered with another status than the expected ones."""
         return self.beyond_design and self.operator_status not in (None, *self.expected_status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from mluops_cli.judging.metrics import compare
 from mluops_cli.judging.weakness import swallowed, weakness
 from schemas.criteria import Criterion
 from schemas.status import NOT_SUPPORTED, SUCCESS
+
+EXPECTED: Final = "expected "  # begins the reason of a wrong status
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def judge_status(expected: Sequence[str], got: str, *, beyond_design: bool = Fal
         return Verdict("pass", f"answered {got}, not {' or '.join(expected)}: no design demands that")
     if got == NOT_SUPPORTED and SUCCESS in expected:
         return Verdict("skip", "the implementation says NOT_SUPPORTED")
-    return Verdict("fail", f"expected {' or '.join(expected)}, got {got}")
+    return Verdict("fail", f"{EXPECTED}{' or '.join(expected)}, got {got}")
 
 
 def judge_case(

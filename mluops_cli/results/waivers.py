@@ -15,10 +15,11 @@ from pydantic import BeforeValidator, Field
 from generators.specs.mistakes import shown
 from mluops_cli.core.hardware.machine import platform_name
 from mluops_cli.core.record import Record
+from mluops_cli.core.statuses import FAILING
 from mluops_cli.results.wildcards import PatternTable, matches
 from mluops_cli.results.yaml_models import Strict, load_model
 
-_WAIVABLE: Final = frozenset({"fail", "error", "crash", "timeout"})
+_WAIVABLE: Final = FAILING - {"xpass"}
 _Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
 
@@ -77,7 +78,7 @@ class Waivers:
 
         An error of the case file or of mluops itself is not waived. An expired waiver is only mentioned.
         """
-        failing = record.status in _WAIVABLE and record.blame in (None, "implementation")
+        failing = record.status in _WAIVABLE and record.fails_by_implementation
         if not failing and record.status != "pass":
             return record
         covering = self._covering(record)

@@ -15,7 +15,6 @@ from generators.contracts.case import Case
 from generators.operator_registry import operator_named
 from generators.specs.case_builder import CaseBuilder
 from generators.specs.conversions import Problem
-from generators.specs.yaml_loader import key_text
 from mluops_cli.core.discovery import PlannedCase
 from schemas.errors import InputError
 
@@ -46,7 +45,7 @@ def built_case(op: str, suite: str, entry: Entry, folder: Path = _HERE) -> Case:
     try:
         return _builder(op, folder).case(entry, suite, entry["name"], "")
     except Problem as problem:
-        raise InputError(f"{key_text(problem.path)}: {problem.message}".removeprefix(": ")) from None
+        raise InputError(problem.text) from None
 
 
 @cache

@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 from generators.contracts.model import LARGE, Contract
 from generators.operator_registry import operators
 from mluops_cli.core.record import IDENTICAL, VARIES_WITHIN, Record
+from mluops_cli.core.statuses import PASSING
 from mluops_cli.reports.performance import rated
 from mluops_cli.results.finished import FinishedRun, judged
 
 ALIGNMENT: Final = 64  # elements of the innermost dimension that the device moves together
-_RIGHT: Final = frozenset({"pass", "empty"})
 
 
 class Accuracy(NamedTuple):
@@ -236,7 +236,7 @@ def _kind(record: Record) -> Kind:
             is_large = is_large or math.prod(dims) >= LARGE
             remainder = remainder or dims[-1] % ALIGNMENT > 0
     return Kind(
-        record.suite, record.legal, record.status in _RIGHT, record.bit_identical, bool(record.outputs),
+        record.suite, record.legal, record.status in PASSING, record.bit_identical, bool(record.outputs),
         tuple(dtypes), tuple(layouts), tuple(ranks), has_zero, is_large, remainder,
     )  # fmt: skip
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from mluops_cli.search.faulty_kernels import roi_crop
 from mluops_cli.search.faulty_kernels.catalogue import MODULES, plugin
+from schemas.status import SUCCESS
 
 Array = np.ndarray[Any, Any]
 Arrays = Mapping[str, Array]
 Kernel = Callable[[Arrays, Arrays], Any]  # the right kernel, from inputs to outputs
 
-SUCCESS: Final = "SUCCESS"
 ALL: Final = tuple(MODULES)
 SUMS: Final = ("roi_crop_forward", "roi_crop_backward", "voxel_pooling_forward")
 ROIS: Final = SUMS[:2]

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-SUCCESS, BAD_PARAM, NOT_SUPPORTED = "SUCCESS", "BAD_PARAM", "NOT_SUPPORTED"
+from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
+
 NAMES = ("batch", "pad", "stride", "dilation", "input_space", "filter_space", "output_space", "sub_m")
 
 

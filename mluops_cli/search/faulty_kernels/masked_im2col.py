@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-SUCCESS, BAD_PARAM, NOT_SUPPORTED = "SUCCESS", "BAD_PARAM", "NOT_SUPPORTED"
+from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
 
 
 def _status(inputs: Any, outputs: Any, params: Any, descriptors: Any, handle: Any, fault: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-SUCCESS, BAD_PARAM, NOT_SUPPORTED = "SUCCESS", "BAD_PARAM", "NOT_SUPPORTED"
+from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
 
 
 def _status(op: str, inputs: Any, outputs: Any, params: Any, descriptors: Any, handle: Any, fault: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from generators.operator_registry import operator_named
 from mluops_cli.core.record import BROKEN, Record
-from mluops_cli.core.statuses import FAILING
+from mluops_cli.judging.verdict import EXPECTED
 from mluops_cli.search.fuzz.drawing import SUITE
 from mluops_cli.search.fuzz.illegal import BREAKS
 from mluops_cli.search.spec_saving import SavedEntry
@@ -59,7 +59,7 @@ class Reduced:
 
 def is_finding(record: Record) -> bool:
     """Whether the record shows a fault of the implementation."""
-    return record.status in FAILING and record.blame in (None, "implementation")
+    return record.fails_by_implementation
 
 
 def is_doubtful(record: Record) -> bool:
@@ -108,7 +108,7 @@ def symptom_of(record: Record) -> Symptom:
     ]
     if record.status == "fail" and beyond:
         return Symptom(record.op, beyond[0], "beyond the error bound")
-    if record.status == "fail" and record.reason.startswith("expected "):
+    if record.status == "fail" and record.reason.startswith(EXPECTED):
         rules = ", ".join(tag for tag in record.tags if tag.startswith(BREAKS))
         return Symptom(record.op, "", record.reason, rules)
     kind = record.reason if record.status == "fail" else f"{record.status}: {record.reason}"

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.record import Record
-from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, OUR_FAILURE, PASSED
+from mluops_cli.core.statuses import FAILED, FAILING, INTERRUPTED, NOTHING_SELECTED, OUR_FAILURE, PASSED
 from mluops_cli.core.tally import Tally
 from mluops_cli.execution.interrupt import interruptible
 from mluops_cli.search.case_runner import CaseRunner, case_folder
@@ -211,9 +211,9 @@ class _Stream:
         set_right(record, self._search.ops)
         outcome.tally.add(record.counted)
         outcome.coverage[call.op].add(dict(call.drawn.classes))
-        if record.status == "error" and record.blame != "implementation":
-            outcome.problems.append(f"{record.case}: {record.reason}")
         if not is_finding(record):
+            if record.status in FAILING:
+                outcome.problems.append(f"{record.case}: {record.reason}")
             return
         symptom = symptom_of(record)
         if symptom in self._symptoms:

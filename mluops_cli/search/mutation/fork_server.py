@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.discovery import PlannedCase
+from mluops_cli.core.statuses import WRONG_INPUT
 from mluops_cli.execution.case.case_run import Prepared, prepare
 from mluops_cli.processes.reaper import put_under_reaper
 from mluops_cli.search.mutation.trial import CaseResult, Trial, run_trial
@@ -195,7 +196,7 @@ class _Server:
         if fork.current is not None:
             fork.result.results.append(CaseResult(fork.current, "timeout" if slow else "crash", reason))
         elif not fork.loaded:
-            fork.result.problem, fork.result.exit_code = reason, 2
+            fork.result.problem, fork.result.exit_code = reason, WRONG_INPUT
 
     def _go_on(self, fork: _Fork) -> None:
         """Run the cases that are left in another fork; send the result where there are none."""

@@ -18,6 +18,8 @@ import xxhash
 from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.fingerprint import hash_case
+from mluops_cli.core.statuses import WRONG_INPUT
+from mluops_cli.core.tally import Counted, Tally
 from mluops_cli.execution.case.calls import GOES_ON
 from mluops_cli.execution.interrupt import Interrupt
 from mluops_cli.search.mutation.equivalence import compared
@@ -155,7 +157,7 @@ class OperatorSession:
         if traced is None or plain is None:
             return None
         if plain.problem:
-            raise (InputError if plain.exit_code == InputError.exit_code else UnavailableError)(plain.problem)
+            raise (InputError if plain.exit_code == WRONG_INPUT else UnavailableError)(plain.problem)
         passing = {each.case for each in plain.results if each.status in GOES_ON}
         for each in plain.results:
             if each.case not in passing:
@@ -256,8 +258,10 @@ class OperatorSession:
 
     def _proves_nothing(self, results: Sequence[CaseResult]) -> bool:
         """Whether a run would fail because valid cases are skipped and none is judged."""
-        status = self._valid | {each.case: each.status for each in results if each.case in self._valid}
-        return "skip" in status.values() and not set(status.values()) - {"skip", "empty"}
+        tally = Tally()
+        for status in (self._valid | {each.case: each.status for each in results if each.case in self._valid}).values():
+            tally.add(Counted(status, op=self.op, valid=True))
+        return bool(tally.unproven)
 
     def _differs(self, result: CaseResult) -> bool:
         answer = self._answers.get(result.case)

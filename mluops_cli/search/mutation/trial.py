@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.exceptions import describe
-from mluops_cli.core.statuses import FAILING
+from mluops_cli.core.statuses import FAILING, WRONG_INPUT
 from mluops_cli.execution.case.case_run import Prepared, run_prepared
 from mluops_cli.execution.case.floating_point import MODE
 from mluops_cli.execution.case.output_buffers import digest
@@ -112,7 +112,9 @@ def run_trial(
                 load_mutation(trial.mutation, names)
             implementation = implementation_named(trial.impl or settings.options.impl)
     except BaseException as error:
-        _send(pipe, {"problem": str(error) or type(error).__name__, "exit_code": getattr(error, "exit_code", 2)})
+        _send(
+            pipe, {"problem": str(error) or type(error).__name__, "exit_code": getattr(error, "exit_code", WRONG_INPUT)}
+        )
         return
     _limit_memory()
     _send(pipe, {"loaded": dict(loaded_sources(names))})
