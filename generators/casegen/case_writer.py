@@ -14,6 +14,7 @@ from generators.contracts.bound_case import REFERENCE
 from generators.contracts.faults import Fault
 from generators.contracts.model import Params, Shape
 from generators.contracts.operator import Array, Arrays, Operator
+from schemas.case_ids import id_parts
 from schemas.casefiles.error_bounds import store_bounds
 from schemas.casefiles.reading import write_case
 from schemas.path_names import check_case_name
@@ -74,7 +75,7 @@ def write_content(content: CaseContent, options: WriteOptions) -> Entry:
     The node's metadata gets the hash of every tensor that has data. InputError where the case's name can't be a path,
     UnavailableError where the disk refuses.
     """
-    _, suite, name = content.id.split("/", 2)
+    _, suite, name = id_parts(content.id)
     check_case_name(suite, name)
     arrays = _present(content.inputs) | _present(content.outputs)
     hashes = {name: (content.recipes.get(name, REFERENCE), hash_array(array)) for name, array in arrays.items()}

@@ -97,8 +97,7 @@ def complete(
 
 def bind_known(file: CaseFile, name: str, manifest_meta: Mapping[str, Any] | None) -> Bound:
     """Bind a file whose operator must have a contract; InputError naming the file where it has none."""
-    if file.meta is None and manifest_meta is not None:
-        proto.set_meta(file.node, proto.CaseMeta(**manifest_meta))
+    file.take_metadata(manifest_meta)
     try:
         operator = operator_named(file.op)
     except InputError as error:

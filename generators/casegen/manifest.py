@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from generators.casegen import journal
 from schemas.atomic_files import write_text
+from schemas.case_ids import is_case_id
 from schemas.casefiles.reading import SUFFIXES, CaseFile, read_case
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, MluopsError, SourceLocation
@@ -75,7 +76,7 @@ def read_stored(folder: Path) -> Entries:
 
 def _wrong(case: str, entry: Any) -> Iterator[tuple[str, Any, str]]:
     """(key, found, expected) of what is wrong with an entry; missing keys are allowed."""
-    if len([word for word in case.split("/", 2) if word]) != 3:
+    if not is_case_id(case):
         yield "", case, "operator/suite/name"
     elif not _below(case):
         yield "", case, "a path below the folder"

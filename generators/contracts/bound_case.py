@@ -15,6 +15,7 @@ from generators.contracts.model import LARGE, Shape
 from generators.contracts.operator import Array, Arrays, Operator
 from generators.contracts.outputs import fitted
 from generators.data.random_data import draw_random_data
+from schemas.case_ids import case_id
 from schemas.casefiles.error_bounds import stored_bounds
 from schemas.casefiles.reading import CaseFile
 from schemas.casefiles.requested_criteria import baseline_device
@@ -63,7 +64,7 @@ class Bound:
     @property
     def id(self) -> str:
         """operator/suite/name."""
-        return f"{self.op}/{self.suite}/{self.name}"
+        return case_id(self.op, self.suite, self.name)
 
     @property
     def valid(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from generators.contracts.faults import Fault
 from generators.contracts.model import Contract, Shape
 from generators.data.draw import Values
+from schemas.case_ids import case_id
 from schemas.criteria import Criterion
 from schemas.status import SUCCESS
 from schemas.tensor_descriptor import Descriptor
@@ -75,7 +76,7 @@ class Case:
     @property
     def id(self) -> str:
         """operator/suite/name: the same in the YAML, the file, the result, the waiver and the repro line."""
-        return f"{self.op}/{self.suite}/{self.name}"
+        return case_id(self.op, self.suite, self.name)
 
     @property
     def valid(self) -> bool:

@@ -15,6 +15,7 @@ from generators.specs.combinations import Assignment, Attempt, combinations
 from generators.specs.conversions import Problem
 from generators.specs.loader import Spec, load_spec, spec_files
 from generators.specs.yaml_loader import KeyPath, together
+from schemas.case_ids import case_id
 from schemas.errors import InputError
 from schemas.path_names import LONGEST_NAME
 
@@ -80,7 +81,7 @@ def _cases(spec: Spec, builder: CaseBuilder, suite: str, index: int) -> Iterator
     name, derive = entry["name"], entry.get("derive", False)
     written = spec.suites[suite][index]
     place = f"{Path(written.file).name}:{written.line}"
-    for suffix, attempts in combinations(entry, spec.lists, f"{spec.op}/{suite}/{name}"):
+    for suffix, attempts in combinations(entry, spec.lists, case_id(spec.op, suite, name)):
         try:
             case = _built(builder, attempts, suite, name + suffix, place)
             if derive and not case.valid:

@@ -30,6 +30,7 @@ from mluops_cli.core.filters import parse_keywords
 from mluops_cli.core.statuses import NOTHING_SELECTED, WRONG_INPUT
 from mluops_cli.core.units import format_bytes
 from mluops_cli.implementations.plugins import load_plugins
+from schemas.case_ids import id_parts
 from schemas.suggest import counted
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _completions(sources: Sequence[Path], matches: Matcher, options: WriteOption
     for planned in plan_cases(sources, enum_numbering=options.enum_numbering):
         if not matches(planned.id):
             continue
-        path, name = Path(planned.file), planned.id.split("/", 2)[2]
+        path, name = Path(planned.file), id_parts(planned.id)[2]
         try:
             with read_case(path, options.enum_numbering) as file:
                 bound = bind_known(file, name, planned.manifest_meta)
@@ -226,7 +227,7 @@ def _print_plan(sizes: dict[str, int]) -> None:
     counts: Counter[tuple[str, str]] = Counter()
     totals: Counter[tuple[str, str]] = Counter()
     for case_id, size in sizes.items():
-        op, suite, _ = case_id.split("/", 2)
+        op, suite, _ = id_parts(case_id)
         counts[op, suite] += 1
         totals[op, suite] += size
     rows = [("operator", "suite", "cases", "bytes", "")]

@@ -93,16 +93,10 @@ def _case_files(paths: Sequence[Path], suites: frozenset[str]) -> Iterator[Seque
 
 
 def _test(case: PlannedCase, threads: int) -> Tested:
+    from mluops_cli.core.discovery import open_case
     from mluops_cli.execution.case.fault_trials import selftest_case
-    from schemas.casefiles.reading import read_case
-    from schemas.errors import InputError
-    from schemas.protos import messages as proto
 
-    if case.problem is not None:
-        raise InputError(case.problem)
-    with read_case(Path(case.file), case.enum_numbering) as file:
-        if case.manifest_meta is not None:
-            proto.set_meta(file.node, proto.CaseMeta(**case.manifest_meta))
+    with open_case(case) as file:
         return selftest_case(file, threads)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
+from schemas.case_ids import is_case_id
 from schemas.errors import InputError, SourceLocation
 from schemas.suggest import did_you_mean
 
@@ -19,7 +20,7 @@ def read_case_list(path: Path) -> dict[str, int]:
     found: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         name = line.partition("#")[0].strip()
-        if name and len(name.split("/")) < 3:
+        if name and not is_case_id(name):
             raise InputError(f"{name!r} is no case id, expected operator/suite/name", SourceLocation(str(path), number))
         if name:
             found.setdefault(name, number)

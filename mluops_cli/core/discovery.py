@@ -18,9 +18,10 @@ from generators.contracts.binding import EXTERNAL
 from mluops_cli.core.case_lists import check_known, read_case_list
 from mluops_cli.core.filters import parse_keywords, parse_shard, shard
 from mluops_cli.core.record import RESULTS
+from schemas.case_ids import case_id, id_parts
 from schemas.casefiles.enum_numbering import CURRENT
 from schemas.casefiles.external_data import find_external
-from schemas.casefiles.reading import SUFFIXES, read_case
+from schemas.casefiles.reading import SUFFIXES, CaseFile, read_case
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, MluopsError
 
@@ -65,6 +66,15 @@ class PlannedCase:
     def hashed_files(self) -> tuple[str, ...]:
         """The files that tell a changed case: none of a case that can't be read, whose file may be vast."""
         return self.files if self.problem is None else ()
+
+
+def open_case(case: PlannedCase) -> CaseFile:
+    """The file of a case with what its manifest says of it, to be closed; InputError where it can't be read."""
+    if case.problem is not None:
+        raise InputError(case.problem)
+    file = read_case(Path(case.file), case.enum_numbering)
+    file.take_metadata(case.manifest_meta)
+    return file
 
 
 def find_case_files(
@@ -204,7 +214,9 @@ def _describe(path: Path, name: str, enum_numbering: str) -> PlannedCase:
     elif found := manifest_metadata(path):
         op, metadata = found
         suite, name = metadata["suite"], metadata["name"]
-    return PlannedCase(f"{op}/{suite}/{name}", op, suite, str(path), size, problem, metadata, enum_numbering, external)
+    return PlannedCase(
+        case_id(op, suite, name), op, suite, str(path), size, problem, metadata, enum_numbering, external
+    )
 
 
 def _external(records: Iterable[TensorRecord]) -> Iterator[str]:
@@ -240,7 +252,7 @@ def manifest_metadata(path: Path) -> tuple[str, dict[str, Any]] | None:
     if found is None:
         return None
     case, entry = found
-    op, suite, name = case.split("/", 2)
+    op, suite, name = id_parts(case)
     omitted = [tensor["name"] for tensor in entry.get("tensors", ()) if "hash" not in tensor]
     lists = {key: list(entry.get(key, ())) for key in ("expect", "faults")}
     beyond = bool(entry.get("beyond_design", False))

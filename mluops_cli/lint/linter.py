@@ -15,7 +15,6 @@ from mluops_cli.lint.finding import ERROR, WARNING, Finding
 from schemas.casefiles.enum_numbering import OLD
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.errors import InputError, MluopsError
-from schemas.protos import messages as proto
 
 Rule = Callable[[CaseFile, Operator | None], Iterator[Finding]]
 
@@ -53,7 +52,7 @@ def check_file(path: Path, enum_numbering: str) -> list[Finding]:
             if case.meta is None:  # as run reads a text file of ours
                 with suppress(InputError):  # a damaged manifest, which check_hashes reports
                     if (metadata := manifest_metadata(path)) is not None:
-                        proto.set_meta(case.node, proto.CaseMeta(**metadata[1]))
+                        case.take_metadata(metadata[1])
             operator = operators().get(case.op)
             for rule in RULES:
                 found += rule(case, operator)

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import mmap
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -67,6 +67,11 @@ class CaseFile:
     def meta(self) -> Any | None:
         """The metadata of mluops: a CaseMeta message, None in files of others."""
         return proto.get_meta(self.node)
+
+    def take_metadata(self, fields: Mapping[str, Any] | None) -> None:
+        """Give a file without metadata of its own what a manifest says of it: fields of CaseMeta; None: nothing."""
+        if fields is not None and self.meta is None:
+            proto.set_meta(self.node, proto.CaseMeta(**fields))
 
     @cached_property
     def numbering(self) -> Numbering:

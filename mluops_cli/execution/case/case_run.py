@@ -23,7 +23,6 @@ from schemas.casefiles.enum_numbering import CURRENT
 from schemas.casefiles.reading import SHORT, CaseFile, read_case
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, MluopsError, SourceLocation
-from schemas.protos import messages as proto
 from schemas.status import SUCCESS
 from schemas.wire.value_fields import part_dtype
 
@@ -39,8 +38,7 @@ def run_case(
     """
     try:
         with read_case(Path(task["file"]), task.get("enum_numbering", CURRENT)) as file:
-            if task["manifest_meta"] is not None:
-                proto.set_meta(file.node, proto.CaseMeta(**task["manifest_meta"]))
+            file.take_metadata(task["manifest_meta"])
             kernels = implementation.operators()
             if kernels is not None and file.op not in kernels:
                 expect = list(file.meta.expect) if file.meta is not None else []

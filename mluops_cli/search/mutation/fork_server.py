@@ -21,14 +21,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from mluops_cli.core.case_options import WorkerSettings
-from mluops_cli.core.discovery import PlannedCase
+from mluops_cli.core.discovery import PlannedCase, open_case
 from mluops_cli.core.statuses import WRONG_INPUT
 from mluops_cli.execution.case.case_run import Prepared, prepare
 from mluops_cli.processes.reaper import put_under_reaper
 from mluops_cli.search.mutation.trial import CaseResult, Trial, run_trial
-from schemas.casefiles.reading import read_case
 from schemas.errors import MluopsError
-from schemas.protos import messages as proto
 
 _HELD: Final = 1 << 30  # bytes of tensors of the cases that are held ready; others are prepared by each fork
 _WALL_FACTOR: Final = 10.0  # a case that waits instead of computing may take so many times its limit,
@@ -93,10 +91,7 @@ class _Shelf:
         return self._ready[index]
 
     def _prepare(self, index: int) -> Prepared:
-        case = self.cases[index]
-        file = self.files.enter_context(read_case(Path(case.file), case.enum_numbering))
-        if case.manifest_meta is not None:
-            proto.set_meta(file.node, proto.CaseMeta(**case.manifest_meta))
+        file = self.files.enter_context(open_case(self.cases[index]))
         return prepare(file, self.settings.options)
 
 

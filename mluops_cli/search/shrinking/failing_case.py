@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from generators.contracts.binding import bind
@@ -13,13 +12,12 @@ from generators.contracts.model import LARGE, TensorSpec
 from generators.contracts.operator import Operator
 from generators.operator_registry import operators
 from generators.specs.yaml_loader import Located
-from mluops_cli.core.discovery import PlannedCase
+from mluops_cli.core.discovery import PlannedCase, open_case
 from mluops_cli.search.fuzz.illegal import fault_words
 from mluops_cli.search.shrinking.candidate import Candidate, candidate_of
-from schemas.casefiles.reading import read_case
+from schemas.case_ids import id_parts
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, SourceLocation
-from schemas.protos import messages as proto
 
 _OTHERS: Final = re.compile(r"[^a-z0-9_.-]+")
 _LONGEST: Final = 100  # characters of a name
@@ -30,9 +28,7 @@ def case_of_file(planned: PlannedCase) -> tuple[str, Candidate]:
 
     InputError where it can't be read, its operator has no contract here, or an input's values are not in the file.
     """
-    with read_case(Path(planned.file), planned.enum_numbering) as file:
-        if planned.manifest_meta is not None:
-            proto.set_meta(file.node, proto.CaseMeta(**planned.manifest_meta))
+    with open_case(planned) as file:
         operator = operators().get(file.op)
         place = SourceLocation(planned.file)
         if operator is None:
@@ -41,7 +37,7 @@ def case_of_file(planned: PlannedCase) -> tuple[str, Candidate]:
                 "compute; expected one of a plug-in (--plugin FILE with OPERATORS)",
                 place,
             )
-        bound = bind(file, operator, planned.id.partition("/")[2].partition("/")[2])
+        bound = bind(file, operator, id_parts(planned.id)[2])
         if bound.valid and bound.omitted:
             listed = ", ".join(sorted(bound.omitted))
             raise InputError(f"the file holds no values of {listed} ({LARGE} elements or more): can't be shrunk", place)

@@ -20,6 +20,7 @@ from mluops_cli.search.case_runner import CaseRunner
 from mluops_cli.search.shrinking.shrinker import Shrunk
 from mluops_cli.search.spec_saving import SavedEntry, spec_text
 from schemas.atomic_files import write_text
+from schemas.case_ids import id_parts
 from schemas.casefiles.reading import read_case
 
 _MARK: Final = "# Shrunk by `mluops shrink`"
@@ -74,7 +75,7 @@ def run_file(runner: CaseRunner, planned: PlannedCase) -> Record | None:
 
 def run_written(runner: CaseRunner, written: Written) -> tuple[Record | None, Shown]:
     """Run the binary form once more; its record (None after an interrupt), and the tensors."""
-    op, suite, _ = written.case.split("/", 2)
+    op, suite, _ = id_parts(written.case)
     record = run_file(runner, PlannedCase(written.case, op, suite, str(written.binary), written.size))
     return record, _shown(written, record)
 

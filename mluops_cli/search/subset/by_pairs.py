@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 from generators.contracts.binding import bind
 from generators.contracts.bound_case import Bound
 from generators.operator_registry import operators
-from mluops_cli.core.discovery import PlannedCase
+from mluops_cli.core.discovery import PlannedCase, open_case
 from mluops_cli.search.fuzz.number_classes import class_of
 from mluops_cli.search.subset.choice import Element, Power, estimated
-from schemas.casefiles.reading import read_case
-from schemas.errors import InputError
-from schemas.protos import messages as proto
 
 
 def covering_power(cases: Sequence[PlannedCase]) -> Power:
@@ -31,11 +27,7 @@ def _pairs(op: str, classes: dict[str, str]) -> Iterator[Element]:
 
 def _classes(case: PlannedCase) -> Iterator[tuple[str, str]]:
     """Factor -> class of one case."""
-    if case.problem is not None:
-        raise InputError(case.problem)
-    with read_case(Path(case.file), case.enum_numbering) as file:
-        if case.manifest_meta is not None:
-            proto.set_meta(file.node, proto.CaseMeta(**case.manifest_meta))
+    with open_case(case) as file:
         bound = bind(file, operators().get(file.op))
         yield "status", " or ".join(bound.expect)
         yield "faults", ", ".join(sorted(map(str, bound.faults))) or "none"
