@@ -3,6 +3,9 @@
 An operator is a class derived from Operator with a `contract` and a `reference` kernel, in a package that registers it
 under the entry point group `mluops.operators`, or in a file given with `--plugin`. What this module does not name in
 `__all__` is private and may change in any release. Names are imported when they are first used.
+
+Names of types: Array, a NumPy array; Arrays, tensor name -> array; Shape, the dims of a tensor; Params, parameter name
+-> int, float or tuple of ints; Env, sizes and parameters by name.
 """
 
 from __future__ import annotations

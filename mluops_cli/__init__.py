@@ -3,7 +3,7 @@
 An implementation is a class derived from Implementation, in a package that registers it under the entry point group
 `mluops.implementations`, or in a file given with `--plugin`. A kernel that Python can call needs no class: see
 `--impl python:`. What this module does not name in `__all__` is private and may change in any release. Names are
-imported when they are first used, so that `mluops --help` stays quick.
+imported when they are first used, so that `mluops --help` stays quick. Array is the type of a NumPy array.
 """
 
 from __future__ import annotations

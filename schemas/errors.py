@@ -34,7 +34,8 @@ class MluopsError(Exception):
 class InputError(MluopsError):
     """The command, a spec or a case file is wrong: exit code 2.
 
-    The message says what was found and what was expected; it begins with the source location, if that is known.
+    The message says what was found and what was expected; it begins with the source location, if that is known. An
+    operator or implementation raises it with the message alone: what calls it adds the place.
     """
 
     exit_code = 2

@@ -12,7 +12,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """Layout, dtype, dims and strides (in elements, None when dense) of one tensor, as attributes and as items."""
+    """Layout, dtype, dims and strides of one tensor, as attributes and as items (`descriptor["dims"]`).
+
+    layout and dtype are names such as "NHWC" and "float". dims are the sizes, of complex_half without the axis of the 2
+    parts. strides are in elements, one per dim, None where the tensor is dense.
+    """
 
     layout: str
     dtype: str

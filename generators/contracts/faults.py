@@ -29,7 +29,9 @@ CALL_FAULTS: Final[Mapping[str, str]] = {
 class Fault:
     """One invalid-call fault: a kind of TENSOR_FAULTS with a tensor's name, or a kind of CALL_FAULTS.
 
-    Case files, manifests and records hold the text form: `null_handle`, `null_pointer:x`, `workspace:short`.
+    Kinds with a tensor: null_descriptor, null_pointer, size_query_null_descriptor. Kinds of the call: null_handle,
+    null_parameters, size_query_null_handle, null_workspace_size, workspace:null, workspace:short. str() gives the text
+    form of case files, manifests and records: `null_handle`, `null_pointer:x`.
     """
 
     kind: str

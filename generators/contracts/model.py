@@ -15,9 +15,9 @@ from generators.expressions import Expression, parse_expression
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM, NOT_SUPPORTED
 
-Shape = tuple[int, ...]
+Shape = tuple[int, ...]  # the dims of a tensor
 Params = Mapping[str, Any]  # parameter name -> int, float or tuple of ints
-Env = dict[str, Any]  # sizes and parameters by name
+Env = dict[str, Any]  # sizes (int) and parameters (as in Params) by name
 
 LARGE: Final = 2**31  # elements from which on a tensor counts as large
 UNKNOWN: Final = -1  # a size that depends on the data
@@ -31,9 +31,19 @@ OURS: Final = "ours"
 class TensorSpec:
     """One tensor of an operator.
 
-    shape is in sizes, parameters and expressions of both, a word per dim: "N H W h_mask*w_mask". A bare name that is
-    still unbound takes the tensor's own size; everything else must agree. values is the default distribution of an
-    input in the words of the YAML spec, bounds may be expressions. criteria are those of an output.
+    dtypes are names such as "half", "float" and "int32", the first is the default. same_dtype_as names a tensor before
+    it whose dtype it must have. layout is a name such as "NHWC"; with "ARRAY" none is demanded. shape is in sizes,
+    parameters and expressions of both, a word per dim: "N H W h_mask*w_mask". A bare name that is still unbound takes
+    the tensor's own size; everything else must agree.
+
+    Of an input: values is the default distribution, as `dist` in a spec (docs/spec.md), such as {"uniform": [-1, 1]};
+    bounds may be expressions. variants are further legal distributions, for mluops fuzz. finite: NaN and Inf are
+    outside the contract.
+
+    Of an output: criteria are what it is judged by. fill is what the caller sets it to before the call, where the
+    operator relies on that. A baseline with a larger fraction of zeros than expected_zero_fraction makes a pass
+    mistrusted. compare "rulebook": the pairs of get_indice_pairs. undefined_when_empty: a call with an empty tensor may
+    leave it unwritten.
     """
 
     name: str
@@ -43,12 +53,12 @@ class TensorSpec:
     same_dtype_as: str | None = None
     values: Mapping[str, Any] | None = None
     criteria: tuple[Criterion, ...] = ()
-    fill: int | None = None  # what the caller sets an output to before the call, instead of a sentinel
-    expected_zero_fraction: float = 0.0  # a baseline with a larger fraction of zeros is suspicious
+    fill: int | None = None
+    expected_zero_fraction: float = 0.0
     compare: Literal["elementwise", "rulebook"] = "elementwise"
-    finite: bool = False  # whether NaN and Inf are outside the contract
-    undefined_when_empty: bool = False  # whether a call with an empty tensor may leave it unwritten
-    variants: tuple[Mapping[str, Any], ...] = ()  # further distributions that are legal, for mluops fuzz
+    finite: bool = False
+    undefined_when_empty: bool = False
+    variants: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def dims(self) -> tuple[Expression, ...]:
@@ -60,11 +70,11 @@ class TensorSpec:
 class Parameter:
     """One parameter: an integer, or `length` of them.
 
-    minimum and maximum are inclusive; choices names the legal values. default is an integer or an expression; without
-    one the parameter must be given, or be bound by a shape. statuses are what breaking the range is answered with;
-    empty: such a case is refused when a spec is expanded. origin says where the range stands, as in Rule.
-    output = (tensor, dim): the count of an output's rows, a size that depends on the data. It is in the file for its
-    readers; implementations don't get it.
+    minimum and maximum are inclusive; choices names the legal values: word -> integer. default is an integer or an
+    expression; without one the parameter must be given, or be bound by a shape. statuses are what breaking the range is
+    answered with; empty: such a case is refused when a spec is expanded. origin says where the range stands, as in
+    Rule. output = (tensor, dim): the count of an output's rows, a size that depends on the data. It is in the file for
+    its readers; implementations don't get it, and return it in Outcome.scalars. text is for the operator's page.
     """
 
     name: str
@@ -83,9 +93,12 @@ class Parameter:
 class Rule:
     """A relation between sizes and parameters that must hold.
 
-    breaks lists assignments (sizes or parameters by name) that break this rule alone, for derived invalid cases.
-    statuses empty: a case that breaks it is refused when a spec is expanded, nothing is expected of an implementation.
-    origin says where the rule stands (DESIGN, VENDOR, OURS); what is OURS alone no implementation has to check.
+    text says it in words, holds as an expression with names of sizes and parameters, such as "N % B == 0"; a parameter
+    with a length is indexed: "pad[0] < 3". statuses are what breaking it is answered with, names such as "BAD_PARAM";
+    empty: a case that breaks it is refused when a spec is expanded, nothing is expected of an implementation. breaks
+    lists assignments (sizes or parameters by name) that break this rule alone, for derived invalid cases. origin says
+    where the rule stands: "design", "design SECTION", "vendor" (the vendor's library checks it), or "ours", which no
+    implementation has to check.
     """
 
     text: str
@@ -131,26 +144,42 @@ class Sized(Protocol):
 
 @dataclass(frozen=True, eq=False)  # compared by identity, so that it can be a key
 class Contract:
-    """What an operator accepts and how its outputs are accepted; see the module's docstring."""
+    """What calls an operator accepts and how its outputs are judged.
+
+    op is the operator's name. category is pure_io (outputs are copies of inputs, to the bit), composite, atomic_add
+    (sums in any order) or index. Tensors and parameters are in the order of the operator's interface. Statuses are
+    names such as "SUCCESS", "BAD_PARAM" and "NOT_SUPPORTED".
+
+    zero_elements: size -> the status of a call where it is 0; a size that is not named may be 0. large and strided: the
+    statuses of a call with a tensor of 2^31 elements or more, and with one that is not dense. workspace: whether a call
+    takes a workspace. accumulate: the dtype that a kernel may accumulate in, for error bounds.
+
+    theory_ops: an expression, the operations of one call. either_efficiency: a fraction; one of the efficiencies of
+    memory and of operations must reach it, in place of the usual standards. network and source are for the operator's
+    page: who uses it, and where the formula stands.
+
+    relations: what outputs for related inputs must have to do with each other, for `run --relations`. coordinates and
+    sums: by which a diagnosis recognises swapped coordinates and missing terms.
+    """
 
     op: str
-    category: str  # pure_io, composite, atomic_add, index
+    category: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     parameters: tuple[Parameter, ...] = ()
     rules: tuple[Rule, ...] = ()
-    zero_elements: Mapping[str, str] = field(default_factory=dict)  # size -> status when it is 0
+    zero_elements: Mapping[str, str] = field(default_factory=dict)
     workspace: bool = False
-    accumulate: str = "float"  # dtype that a kernel may accumulate in, for error bounds
+    accumulate: str = "float"
     large: tuple[str, ...] = (NOT_SUPPORTED,)
     strided: tuple[str, ...] = (NOT_SUPPORTED,)
-    theory_ops: str = "0"  # expression over sizes and parameters
-    either_efficiency: float | None = None  # standard of its own: one of the two efficiencies reaches this
+    theory_ops: str = "0"
+    either_efficiency: float | None = None
     network: str = ""
     source: str = ""
-    relations: tuple[Relation, ...] = ()  # between outputs for related inputs, for mluops run --relations
-    coordinates: tuple[Coordinate, ...] = ()  # by which a diagnosis recognises swapped ones
-    sums: tuple[RowSum, ...] = ()  # by which a diagnosis recognises a missing term
+    relations: tuple[Relation, ...] = ()
+    coordinates: tuple[Coordinate, ...] = ()
+    sums: tuple[RowSum, ...] = ()
 
     @cached_property
     def tensors(self) -> dict[str, TensorSpec]:

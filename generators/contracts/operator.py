@@ -15,14 +15,15 @@ from generators.expressions import parse_expression
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError, MluopsError
 
-Array = np.ndarray[Any, Any]
-Arrays = dict[str, Array]
+Array = np.ndarray[Any, Any]  # of any shape and dtype
+Arrays = dict[str, Array]  # tensor name -> array
 
 
 class Operator(ABC):
     """One operator. Subclasses state the contract as data and the reference kernel as short NumPy.
 
-    cases is the YAML file with its specs; None means the file of the operator's name in the package `cases`.
+    cases is the YAML file with its specs; None means the file of the operator's name in mluops's own package `cases`.
+    A subclass must define `contract` and `reference`; every other method has a default.
     """
 
     contract: ClassVar[Contract]
@@ -32,7 +33,10 @@ class Operator(ABC):
     def reference(self, inputs: Arrays, env: Env) -> Arrays:
         """The outputs by name for inputs by name; float64 inside, bit-exact for copies.
 
-        env holds the parameters, and the sizes that the shapes of all tensors tell (Contract.bind).
+        inputs have the tensors' dims as shape and their dtypes (ml_dtypes for bfloat16); they must not be changed. env
+        holds the parameters, and the sizes that the shapes of all tensors tell (Contract.bind). An output has the shape
+        that the contract says, with as many rows as there are where that depends on the data, and its tensor's dtype or
+        one of the same kind, such as float64, which is then rounded to it once.
         """
 
     def reference_in(self, dtype: type[np.floating[Any]], inputs: Arrays, env: Env) -> Arrays | None:
@@ -132,11 +136,16 @@ class Operator(ABC):
         return given, env
 
     def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
-        """Values of an input for a recipe (a distribution of the operator's own); None where it knows none such."""
+        """Values of an input for a recipe (a distribution of the operator's own); None where it knows none such.
+
+        They have the dtype of the tensor and the shape that contract.shape(tensor, env) tells. arrays are the inputs
+        that are drawn already. rng is keyed by the case: nothing else may decide the values. InputError where the
+        recipe can't be drawn with these sizes.
+        """
         return None
 
     def theory_ops(self, env: Env, inputs: Arrays, outputs: Arrays) -> float:
-        """Theoretical operations of one call (design documents, section on performance)."""
+        """Theoretical operations of one call (design documents, section on performance); a count, not a rate."""
         return float(parse_expression(self.contract.theory_ops)(env))
 
     def theory_io_bytes(self, env: Env, inputs: Arrays, outputs: Arrays) -> float:

@@ -16,7 +16,7 @@ from schemas.errors import MluopsError
 from schemas.status import SUCCESS
 from schemas.tensor_descriptor import Descriptor
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]  # of any shape and dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ class Outcome:
     """The result of a call, besides the outputs.
 
     Attributes:
-        status: the operator's status, a name of `schemas.status`, such as "SUCCESS" or "BAD_PARAM".
+        status: the operator's status: "SUCCESS", "BAD_PARAM", "NOT_SUPPORTED", "NOT_INITIALIZED", "ALLOC_FAILED",
+            "EXECUTION_FAILED", "INTERNAL_ERROR", "ARCH_MISMATCH" or "NUMERICAL_OVERFLOW".
         latency_us: the time of the computation in microseconds, as the implementation's own timer measured it. None
             where it has no timer: the runner then uses its own time of the whole call.
         workspace_bytes: the size of the workspace that the implementation asked for, None where it has no workspace.
@@ -128,7 +129,7 @@ class Implementation(ABC):
         """Release what the implementation holds (device handles); called once, when the worker ends."""
 
     def device(self) -> str | None:
-        """Return the name of the device for the table of peaks, None where the cores of this machine do the work."""
+        """Return the device's name, such as "MLU370-X8", to look up its peaks; None where the host's cores compute."""
         return None
 
     def flush_cache(self) -> None:  # noqa: B027 - only devices have caches of their own
@@ -141,5 +142,5 @@ class Implementation(ABC):
 
     @classmethod
     def operators(cls) -> tuple[str, ...] | None:
-        """Return the names of the operators it has, None where only a call can tell."""
+        """Return the names of the operators it has, None where only a call can tell; other cases are skipped."""
         return None
