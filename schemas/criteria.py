@@ -20,7 +20,7 @@ NAMES: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One metric that an output is judged by: it passes when value <= threshold.
+    """One metric that an output is judged by: it passes when value <= threshold, diff4 when it is below 1.
 
     name is diff1, diff2, diff3 or another of docs/judging.md, which has the formulas; values and thresholds have no
     unit. source says where the threshold comes from. imaginary is the threshold of a complex output's imaginary part,

@@ -40,7 +40,7 @@ Say = Callable[[str], None]
 def open_output(options: WriteOptions, cases: Collection[str], say: Say) -> Iterator[InheritedFile]:
     """Have OUT alone while these cases are written there; yields the lock, which worker processes are to inherit.
 
-    A second gen waits, and say is told. What a killed gen left is settled first; at the end, whatever ended the gen,
+    A second gen waits, which say reports. What a killed gen left is settled first; at the end, whatever ended the gen,
     the manifest gets the cases that are whole, and files of earlier cases of the same names are removed. InputError
     where a case would replace a file that isn't ours, UnavailableError where the disk refuses.
     """

@@ -114,7 +114,7 @@ class Bound:
     def input_arrays(self, warn: Callable[[str], None] | None = None) -> dict[str, Array | None]:
         """The inputs by name, read-only: stored values (mapped where possible), or drawn; None for omitted ones.
 
-        InputError where values and shape disagree. warn is also told where the file's enum numbering is ambiguous.
+        InputError where values and shape disagree. warn is also called where the file's enum numbering is ambiguous.
         """
         if warn is not None and self.file.numbering.text:
             warn(f"{self.file.path}: {self.file.numbering.text}")

@@ -40,7 +40,7 @@ class Values:
 def recipe_text(values: Values) -> str:
     """The values as one line, such as `uniform [-1, 1], nan 0.1`; equal texts draw equal data from equal keys."""
     parts = [stored_text(values.args[0]) if values.kind == "file" else f"{values.kind} {list(values.args)}"]
-    parts += [f"{name} {share!r}" for name, share in (("nan", values.nan), ("inf", values.inf)) if share]
+    parts += [f"{name} {fraction!r}" for name, fraction in (("nan", values.nan), ("inf", values.inf)) if fraction]
     if values.special:
         parts.append(f"special [{', '.join(map(hex, values.special))}] {values.special_share!r}")
     return ", ".join(parts)
@@ -75,7 +75,7 @@ def parse_values(
         args: tuple[Any, ...] = (find_stored(source[kind], folder or Path(), known),)
     else:
         args = parse_arguments(kind, source[kind], env, known)
-    nan, inf = (_share(mapping, name) for name in ("nan", "inf"))
+    nan, inf = (_fraction(mapping, name) for name in ("nan", "inf"))
     if (nan or inf) and not known.is_float:
         raise InputError(f"dtype {dtype} has no {'nan' if nan else 'inf'}, only floating dtypes have")
     if nan + inf > 1:
@@ -84,7 +84,7 @@ def parse_values(
     if not isinstance(listed, (list, tuple)):
         raise InputError(f"special is {listed!r}, expected a list")
     special = tuple(bit_pattern(each, known) for each in listed)
-    return Values(kind, args, nan, inf, special, _share(mapping, "special_share", SPECIAL_SHARE))
+    return Values(kind, args, nan, inf, special, _fraction(mapping, "special_share", SPECIAL_SHARE))
 
 
 def check_values(values: Values, dims: tuple[int, ...], dtype: str) -> None:
@@ -147,8 +147,8 @@ def _enough(wanted: int, values: Values, what: str) -> None:
         raise InputError(f"{wanted} unique {what} are wanted, the range holds {space}")
 
 
-def _share(mapping: Mapping[str, Any], name: str, default: float = 0.0) -> float:
-    share = mapping.get(name, default)
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
-        raise InputError(f"{name} is {share!r}, expected a share from 0 to 1")
-    return float(share)
+def _fraction(mapping: Mapping[str, Any], name: str, default: float = 0.0) -> float:
+    fraction = mapping.get(name, default)
+    if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 <= fraction <= 1:
+        raise InputError(f"{name} is {fraction!r}, expected a fraction from 0 to 1")
+    return float(fraction)

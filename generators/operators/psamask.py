@@ -18,7 +18,7 @@ from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
 COLLECT, DISTRIBUTE = 0, 1
 _BIT_EXACT = (Criterion("diff3", 0.0, "category pure_io"),)
 # A small mask leaves most of y zero, a large one most of dx; but the central cell is always copied, so never all of it.
-_NATURAL_ZEROS = 1 - 2.0**-31
+_ZEROS = 1 - 2.0**-31
 _TRANSPOSED = {"psamask_forward": "psamask_backward", "psamask_backward": "psamask_forward"}
 _MASKED, _FULL = "N H W h_mask*w_mask", "N H W H*W"
 
@@ -93,7 +93,7 @@ def _cells(full: Array, psa_type: int) -> Array:
 class PsamaskForward(Operator):
     """y[n, h, w, i*W + j] = x[n, h, w, p*w_mask + q] (COLLECT); DISTRIBUTE exchanges (h, w) and (i, j) in y."""
 
-    contract = _contract("psamask_forward", _tensor("x", _MASKED, 0.0), _tensor("y", _FULL, _NATURAL_ZEROS))
+    contract = _contract("psamask_forward", _tensor("x", _MASKED, 0.0), _tensor("y", _FULL, _ZEROS))
 
     def reference(self, inputs: Arrays, env: Env) -> Arrays:
         """Bit-exact copies into zeros; source: design document psamask, 3.1."""
@@ -109,7 +109,7 @@ class PsamaskForward(Operator):
 class PsamaskBackward(Operator):
     """dx[n, h, w, p*w_mask + q] = dy[n, h, w, i*W + j] (COLLECT); DISTRIBUTE exchanges (h, w) and (i, j) in dy."""
 
-    contract = _contract("psamask_backward", _tensor("dy", _FULL, 0.0), _tensor("dx", _MASKED, _NATURAL_ZEROS))
+    contract = _contract("psamask_backward", _tensor("dy", _FULL, 0.0), _tensor("dx", _MASKED, _ZEROS))
 
     def reference(self, inputs: Arrays, env: Env) -> Arrays:
         """Bit-exact copies into zeros; source: design document psamask, 3.1."""

@@ -134,14 +134,14 @@ class VoxelPoolingForward(Operator):
         for axis, name in enumerate(("num_voxel_x", "num_voxel_y", "num_voxel_z")):
             size, kind, where = int(env[name]), rng.random(shape), rng.random(shape)
             values = np.floor(where * size)
-            for share, value in (
+            for fraction, value in (
                 (0.2, size + np.floor(where * 5)),
                 (0.175, size),
                 (0.15, -1 - np.floor(where * 3)),
                 (0.1, size - 1),
                 (0.05, 0),
             ):
-                values = np.where(kind < share, value, values)
+                values = np.where(kind < fraction, value, values)
             points[..., axis] = values
         return points
 

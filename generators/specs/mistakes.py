@@ -53,7 +53,7 @@ def mistakes(model: type[BaseModel], data: Any) -> Iterator[Mistake]:
             if of_union and any(len(other) > len(path) and other[: len(path)] == path for other in paths):
                 continue
             message = _message(each, path, model)
-            told = (path, message.removesuffix(_UNQUOTE))  # each member of a union has its say
+            told = (path, message.removesuffix(_UNQUOTE))  # each member of a union gives its own message
             if told not in seen:
                 seen.add(told)
                 yield Mistake(path, at_key, message)

@@ -78,7 +78,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     that decides its result has changed.
 
     An operator whose valid cases are all skipped is not validated, even if its invalid cases pass. Of a --shard this is
-    only told, since other shards may validate it.
+    only reported, since other shards may validate it.
 
     Exit code: 0 all passed, 1 something failed or nothing was validated, 2 the command or a case file is wrong,
     3 our own failure, 5 nothing selected, 130 interrupted.

@@ -51,7 +51,7 @@ class Reference(Implementation):
 def _refusal(call: Call) -> str | None:
     """Return the status of the first broken rule or fault, None for a valid call."""
     if call.faults:
-        return BAD_PARAM  # whatever the fault withholds (handle, pointer, descriptor, workspace)
+        return BAD_PARAM  # whatever the fault omits (handle, pointer, descriptor, workspace)
     broken = violations(call)
     for violation in broken:
         if violation.statuses:

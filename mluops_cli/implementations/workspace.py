@@ -29,7 +29,7 @@ def size_is_asked(call: Call) -> bool:
 def granted_bytes(call: Call, needed: int | None) -> int | None:
     """Return the bytes to hand out, None for a null workspace.
 
-    needed is the operator's answer, None where it was not asked. CannotShow where the call withholds a workspace that
+    needed is the operator's answer, None where it was not asked. CannotShow where the call omits a workspace that
     the operator does not need.
     """
     if needed is None:

@@ -1,1 +1,1 @@
-"""What a case file holds, told without running anything: descriptions, figures of values, slices."""
+"""What a case file holds, described without running anything: descriptions, statistics of values, slices."""

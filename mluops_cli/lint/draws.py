@@ -22,7 +22,7 @@ def drawn_inputs(case: CaseFile) -> list[TensorRecord]:
 
 
 def check_bounds(case: CaseFile, operator: Operator | None) -> Iterator[Finding]:
-    """Bounds of values that are drawn: in order, apart, finite; and random_data that nobody draws."""
+    """Bounds of values that are drawn: in order, apart, finite; and random_data that is never drawn."""
     for record in case.outputs:
         if record.source == "random_data" and not record.absent:
             yield Finding(NOTE, "sources", f"{record.place}.random_data", "values of an output are never drawn")

@@ -17,14 +17,14 @@ from mluops_cli.results.finished import FinishedRun, Judged
 
 _NAMED: Final = ("case", "op", "suite", "impl", "status", "reason")
 _MEASURED: Final = ("name", "value", "threshold", "margin", "source")
-_FIGURES: Final = (
+_METRICS: Final = (
     "operator_status", "latency_us", "interface_us", "io_efficiency", "compute_efficiency", "workspace_bytes",
     "repeats", "bit_identical", "seconds", "place", "file", "repro", "worker", "device", "beyond_design",
 )  # fmt: skip
 _PERF: Final = ("bottleneck", "runs", "cache", "relative_error", "relative_latency", "peaks", "problem")
 _TIMED: Final = ("latency_low_us", "latency_high_us", *(f"perf_{name}" for name in _PERF))
 _DOUBTS: Final = ("beyond_bound", "bound_ratio", "repeat")  # of all outputs, the worst
-COLUMNS: Final = (*_NAMED, "output", "criterion", *_MEASURED[1:], *_FIGURES, *_TIMED, *_DOUBTS)
+COLUMNS: Final = (*_NAMED, "output", "criterion", *_MEASURED[1:], *_METRICS, *_TIMED, *_DOUBTS)
 _FORMULA: Final = ("=", "+", "-", "@", "\t")
 _BATCH: Final = 5000  # records whose cells are in memory at once
 
@@ -56,7 +56,7 @@ def _columns(
     yield from ([*map(attrgetter(name), records)] for name in _NAMED)
     yield [found.output if found else None for found in worst]
     yield from ([found.criterion.get(name) if found else None for found in worst] for name in _MEASURED)
-    yield from ([*map(attrgetter(name), records)] for name in _FIGURES)
+    yield from ([*map(attrgetter(name), records)] for name in _METRICS)
     bounds = [record.latency_interval_us or (None, None) for record in records]
     yield from ([low for low, _ in bounds], [high for _, high in bounds])
     yield from ([record.perf.get(name) if record.perf else None for record in records] for name in _PERF)

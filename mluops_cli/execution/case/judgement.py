@@ -40,8 +40,8 @@ def judge_outputs(
 
     The reason of a failing output begins with its diagnosis, which counts only elements beyond the tolerance. An
     undecided element (correct kernels may disagree about NaN there) is counted and not judged. An output beyond its
-    error bound, which surrounds the references, is told in the record, with what explains it; it fails the case only if
-    the options say so.
+    error bound, which surrounds the references, is reported in the record, with what explains it; it fails the case
+    only if the options say so.
     """
     judged = outputs_under_test(bound, baseline, buffers, options, undecided)
     verdict = judge(bound, judged, options)

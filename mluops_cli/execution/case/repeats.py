@@ -22,7 +22,7 @@ class Repeats:
     """Keeps a copy of the outputs of the first call; says per output how those of later calls differ from it.
 
     bounds gives the error bounds by output; it is called once, where outputs differ. Integers have none: any
-    difference is beyond. A floating output without one only `varies`: nobody knows how much rounding explains.
+    difference is beyond. A floating output without one only `varies`: it is unknown how much rounding explains.
     """
 
     def __init__(self, bounds: Callable[[], Mapping[str, Array]]) -> None:

@@ -14,7 +14,7 @@ _FAR: Final = (512 << 10, 24 << 20)
 _LARGE_EVERY, _MIDDLE_EVERY = 200, 20  # of so many calls one is large, of middle size
 _FAR_EVERY, _FAR_AT = 30, 2  # of so many calls one raises a number far, at this place
 _ENDS_AT: Final = 16  # and one has numbers at the ends of their range
-_RAISED, _RAISED_TO = 0.1, 512 << 10  # share of the calls from a pair that may be larger, and how large
+_RAISED, _RAISED_TO = 0.1, 512 << 10  # fraction of the calls from a pair that may be larger, and how large
 
 
 @dataclass(frozen=True, slots=True)

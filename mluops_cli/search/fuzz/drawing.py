@@ -21,8 +21,11 @@ from schemas.dtypes import DTYPES
 SUITE: Final = "fuzz"
 _ATTEMPTS: Final = 12
 _STEADY: Final = 6  # attempts of the call's own kind; later ones are drawn freely
-_USUAL_VALUES: Final = {True: 0.4, False: 0.65}  # is it a float -> share of the inputs with the contract's own values
-_ENDS_OF_VALUES: Final = 0.5  # share of the inputs with values at the ends of their dtype, where numbers are at theirs
+_USUAL_VALUES: Final = {
+    True: 0.4,
+    False: 0.65,
+}  # is it a float -> fraction of inputs with the contract's values
+_ENDS_OF_VALUES: Final = 0.5  # fraction of inputs with values at the ends of their dtype, where numbers are at theirs
 _NO_PAIR: Final[Mapping[str, str]] = {}
 
 

@@ -13,8 +13,8 @@ from mluops_cli.search.fuzz.factors import Domain, Number
 
 _BOLD: Final = (0, 0, 1, 1, 1, 2, 3)  # how many numbers of a call may be above the small ones
 _BOLD_OF_PAIRS: Final = (0, 0, 0, 1)  # besides those of the pair
-_NEUTRAL: Final = 0.3  # share of the lists that make no tensor larger whose entries are all the lowest: pad 0, stride 1
-_TIED: Final = 0.3  # share of the calls in which numbers follow others
+_NEUTRAL: Final = 0.3  # fraction of lists that make no tensor larger whose entries are all the lowest: pad 0, stride 1
+_TIED: Final = 0.3  # fraction of the calls in which numbers follow others
 _FOLLOWING: Final = (0, 0, 0, 1, 2, 3, 3, 4)  # how: as _follow counts
 _FACTORS: Final = (1, 1, 2, 3, 4, 5, 7)
 _LOOPS: Final = 4096  # so often may a kernel loop over parameters that nothing holds

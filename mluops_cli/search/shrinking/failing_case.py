@@ -33,8 +33,8 @@ def case_of_file(planned: PlannedCase) -> tuple[str, Candidate]:
         place = SourceLocation(planned.file)
         if operator is None:
             raise InputError(
-                f"operator {file.op} has no contract here, so nobody knows which smaller calls are legal and what they "
-                "compute; expected one of a plug-in (--plugin FILE with OPERATORS)",
+                f"operator {file.op} has no contract here, so it is unknown which smaller calls are legal and what "
+                "they compute; expected one of a plug-in (--plugin FILE with OPERATORS)",
                 place,
             )
         bound = bind(file, operator, id_parts(planned.id)[2])
