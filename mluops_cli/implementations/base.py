@@ -125,6 +125,11 @@ class Implementation(ABC):
         implementation, AdapterError for an error of the tool. Any other exception is an error of the implementation.
         """
 
+    @classmethod
+    def chosen(cls, options: str) -> type[Implementation]:
+        """Return the class that these OPTIONS ask for; one name may stand for bundled kernels and for a callable."""
+        return cls
+
     def close(self) -> None:  # noqa: B027 - most implementations hold nothing
         """Release what the implementation holds (device handles); called once, when the worker ends."""
 

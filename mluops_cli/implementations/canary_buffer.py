@@ -39,12 +39,12 @@ class CanaryBuffer:
         return corruption(self._before, self._after)
 
 
-def corruption(before: Array, after: Array) -> str | None:
+def corruption(before: Array, after: Array, *, canary: int = CANARY) -> str | None:
     """Return which of the canary bytes before and after some memory were overwritten, None where all are intact."""
-    if (hit := np.flatnonzero(after != CANARY)).size:
+    if (hit := np.flatnonzero(after != canary)).size:
         where = f"{counted(hit[0], 'byte')} behind" if hit[0] else "directly behind"
         return f"written out of bounds, {where} the end ({counted(hit.size, 'canary byte')} changed)"
-    if (hit := np.flatnonzero(before != CANARY)).size:
+    if (hit := np.flatnonzero(before != canary)).size:
         where = f"{counted(len(before) - hit[0], 'byte')} before the start"
         return f"written out of bounds, {where} ({counted(hit.size, 'canary byte')} changed)"
     return None

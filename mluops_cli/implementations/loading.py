@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import dropwhile
 from pathlib import Path
@@ -55,11 +55,28 @@ def foreign_code(what: str) -> Iterator[None]:
         raise load_error(what, error) from error
 
 
-def load_object(target: str) -> Any:
+def load_callable(implementation: str, target: str) -> Callable[..., Any]:
+    """Return the callable NAME of FILE.py or of a module, an instance where it is a class.
+
+    implementation is the name before it in --impl. InputError or UnavailableError, in one line.
+    """
+    found = load_object(target, implementation)
+    if isinstance(found, type):
+        with foreign_code(f"{implementation}:{target}"):
+            found = found()
+    if not callable(found):
+        raise InputError(f"{implementation}:{target} is a {type(found).__name__}, expected something callable")
+    checked: Callable[..., Any] = found
+    return checked
+
+
+def load_object(target: str, implementation: str = "python") -> Any:
     """Return the object NAME of FILE.py or of a module; InputError or UnavailableError, in one line."""
     source, _, name = target.rpartition(":")
     if not source or not name:
-        raise InputError(f"--impl python:{target} names no object: expected FILE.py:NAME or package.module:NAME")
+        raise InputError(
+            f"--impl {implementation}:{target} names no object: expected FILE.py:NAME or package.module:NAME"
+        )
     module = load_file(Path(source)) if source.endswith(".py") else _load_module(source)
     found: Any = module
     for part in name.split("."):

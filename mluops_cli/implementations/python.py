@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from mluops_cli.implementations.base import Call, Implementation, Outcome
 from mluops_cli.implementations.callables import CallableKernel
-from mluops_cli.implementations.loading import foreign_code, load_object
-from schemas.errors import InputError
+from mluops_cli.implementations.loading import load_callable
 
 
 class Python(Implementation):
@@ -22,13 +21,7 @@ class Python(Implementation):
 
     def __init__(self, options: str = "") -> None:
         super().__init__(options)
-        found = load_object(options)
-        if isinstance(found, type):
-            with foreign_code(f"python:{options}"):
-                found = found()
-        if not callable(found):
-            raise InputError(f"python:{options} is a {type(found).__name__}, expected something callable")
-        self.kernel = CallableKernel(found)
+        self.kernel = CallableKernel(load_callable("python", options))
 
     def call(self, call: Call) -> Outcome:
         """Run the callable once."""

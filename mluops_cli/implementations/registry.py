@@ -52,7 +52,7 @@ def implementation_named(text: str) -> Implementation:
     name, _, options = text.partition(":")
     if name not in _names():
         raise InputError(f"unknown implementation {name!r}{did_you_mean(name, _names())}")
-    return _load(name)(options)
+    return _load(name).chosen(options)(options)
 
 
 def operators_of(text: str) -> tuple[str, ...]:
@@ -60,10 +60,10 @@ def operators_of(text: str) -> tuple[str, ...]:
 
     InputError for an unknown name.
     """
-    name = text.partition(":")[0]
+    name, _, options = text.partition(":")
     if name not in _names():
         raise InputError(f"unknown implementation {name!r}{did_you_mean(name, _names())}")
-    return _load(name).operators() or ()
+    return _load(name).chosen(options).operators() or ()
 
 
 def known() -> Iterator[Known]:

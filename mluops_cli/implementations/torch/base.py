@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from mluops_cli.implementations.base import Array
+from mluops_cli.implementations.on_device.device import Device
 from mluops_cli.implementations.preconditions.base import CheckedOperator, Params, Result, Tensors
-from mluops_cli.implementations.torch.device import Device
 from schemas.status import SUCCESS
 
 Torches = Mapping[str, torch.Tensor]

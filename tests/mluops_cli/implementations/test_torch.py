@@ -91,7 +91,7 @@ def test_an_unknown_operator_is_a_skip() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ("device=gpu", InputError, "device is 'gpu', expected cpu, cuda or mlu"),
+        ("device=gpu", InputError, "device is 'gpu', expected cpu, cuda, mlu or xpu"),
         ("dev=cpu", InputError, "torch has no option 'dev'"),
         ("device=cpu,device=cpu", InputError, "given twice"),
         ("device=mlu", UnavailableError, "needs the package torch_mlu"),
