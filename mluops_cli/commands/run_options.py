@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULTS: Final = CaseOptions()
 _PREFIXES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+REPORTS: Final = {"junit": "junit.xml", "html": "report.html", "md": "report.md", "csv": "report.csv"}
 _FILE: Final = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 Given = dict[str, Any]
 
@@ -201,11 +202,11 @@ def check_compare(compare: Sequence[str]) -> None:
             raise InputError(f"--compare {text}: no output {name!r} can be{did_you_mean(name, known)}: {expected}")
 
 
-def report_files(out: Path, given: Given) -> ReportFiles | None:
-    """Return the reports to write at the end of the run; None if there is none."""
+def report_files(out: Path, given: Given, base: Path | None = None) -> ReportFiles | None:
+    """Return the reports of a run that are to be written, None if there is none; base is a run to compare with."""
     from mluops_cli.reports.ci import detect_server
     from mluops_cli.reports.dispatch import ReportFiles
 
     ci = detect_server() if given["ci"] == "auto" else given["ci"]
-    wanted = {name: given[name] for name in ("junit", "html", "md", "csv")}
-    return ReportFiles(out, **wanted, lang=given["lang"], ci=ci) if ci or any(wanted.values()) else None
+    wanted = {name: given[name] for name in REPORTS}
+    return ReportFiles(out, **wanted, lang=given["lang"], ci=ci, base=base) if ci or any(wanted.values()) else None

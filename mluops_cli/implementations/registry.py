@@ -12,13 +12,14 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, Final
 
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.exceptions import describe
 from mluops_cli.implementations.base import Implementation
 from mluops_cli.implementations.loading import foreign_code, load_error
 from schemas.errors import InputError, MluopsError, UnavailableError
 from schemas.suggest import did_you_mean
 
-DEFAULT: Final = "tiled"
+DEFAULT: Final = CaseOptions.impl
 _BUNDLED: Final = {
     "tiled": "mluops_cli.implementations.tiled:Tiled",
     "reference": "mluops_cli.implementations.reference:Reference",
