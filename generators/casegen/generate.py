@@ -84,19 +84,14 @@ def _with_baseline(case: Case, operator: Operator, inputs: MaybeArrays) -> tuple
 
 def _refuse_undecided(case: Case, operator: Operator, inputs: MaybeArrays) -> None:
     """InputError where correct kernels may disagree about NaN and Inf: the case would test nothing there."""
-    given = {name: array for name, array in inputs.items() if array is not None}
-    if len(given) < len(inputs):
-        return
-    env = operator.contract.bind(operator.contract.known(case.shapes(operator.contract)), case.params)
-    for name, mask in operator.undecided(given, env).items():
-        if mask.any():
-            at = list(map(int, np.argwhere(mask)[0]))
-            number = counted(int(np.count_nonzero(mask)), "element")
-            raise InputError(
-                f"{number} of {name}, the first at {at}, may or may not be NaN or Inf in a correct kernel: a "
-                "coordinate may round to either side of a pixel there; use a grid that is exact, such as dyadic values "
-                "with H-1 and W-1 powers of two"
-            )
+    for name, mask in operator.undecided_elements(inputs, case.shapes(operator.contract), case.params).items():
+        at = list(map(int, np.argwhere(mask)[0]))
+        number = counted(int(np.count_nonzero(mask)), "element")
+        raise InputError(
+            f"{number} of {name}, the first at {at}, may or may not be NaN or Inf in a correct kernel: a "
+            "coordinate may round to either side of a pixel there; use a grid that is exact, such as dyadic values "
+            "with H-1 and W-1 powers of two"
+        )
 
 
 def _with_dynamic_criteria(

@@ -222,12 +222,9 @@ class Bound:
 
     def undecided(self, inputs: Mapping[str, Array | None]) -> Arrays:
         """Where correct kernels may disagree about NaN and Inf, by output: those that have such an element."""
-        given = {name: array for name, array in inputs.items() if array is not None}
-        if self.operator is None or len(given) < len(inputs):
+        if self.operator is None:
             return {}
-        contract = self.operator.contract
-        found = self.operator.undecided(given, contract.bind(contract.known(self.shapes), self.params))
-        return {name: mask for name, mask in found.items() if mask.any()}
+        return self.operator.undecided_elements(inputs, self.shapes, self.params)
 
     def _input(self, index: int, name: str, record: TensorRecord, warn: Callable[[str], None] | None) -> Array | None:
         if name in self.omitted or record.absent:

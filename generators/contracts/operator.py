@@ -111,6 +111,19 @@ class Operator(ABC):
         """
         return {}
 
+    def undecided_elements(
+        self, inputs: Mapping[str, Array | None], shapes: Mapping[str, Shape], params: Params
+    ) -> Arrays:
+        """What undecided says of a call, without the outputs that have no such element; shapes as in baseline.
+
+        Nothing where an input's values are not at hand.
+        """
+        given = {name: array for name, array in inputs.items() if array is not None}
+        if len(given) < len(inputs):
+            return {}
+        found = self.undecided(given, self.contract.bind(self.contract.known(shapes), params))
+        return {name: mask for name, mask in found.items() if mask.any()}
+
     def check_values(self, inputs: Arrays, env: Env) -> None:  # noqa: B027 - most operators take any values
         """InputError where the values of an input are outside the contract; the shapes are known to be right."""
 

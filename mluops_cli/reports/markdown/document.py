@@ -62,7 +62,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "md": plain,
         "code": code,
-        "figure": figure,
+        "number": number,
         "percent": percent,
         "counts": counts,
         "peaks": describe_peaks,
@@ -112,8 +112,8 @@ def paragraph(run: FinishedRun, t: Callable[..., str]) -> str:
 def timed_row(record: Record) -> str:
     """The row of a case in the performance table. In the template it would take several times as long."""
     cells = (
-        plain(record.op), figure(record.latency_us), figure(record.interface_us), percent(record.io_efficiency),
-        percent(record.compute_efficiency), figure(record.workspace_bytes), plain(dtypes(record)),
+        plain(record.op), number(record.latency_us), number(record.interface_us), percent(record.io_efficiency),
+        percent(record.compute_efficiency), number(record.workspace_bytes), plain(dtypes(record)),
         code(shapes(record)), interval_text(record) or "-", plain(remark(record)),
     )  # fmt: skip
     return f"| {' | '.join(cells)} |"
@@ -138,7 +138,7 @@ def code(text: Any) -> str:
     return f"{fence}{pad}{line}{pad}{fence}".replace("|", "\\|")
 
 
-def figure(value: float | int | None) -> str:
+def number(value: float | int | None) -> str:
     """A number, or a dash."""
     return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else plain(value)
 
@@ -150,4 +150,4 @@ def percent(value: float | None) -> str:
 
 def counts(found: Any) -> str:
     """Counts by status in one line."""
-    return ", ".join(f"{number} {status}" for status, number in sorted(found.items()) if number)
+    return ", ".join(f"{cases} {status}" for status, cases in sorted(found.items()) if cases)
