@@ -24,11 +24,11 @@ from generators.casegen.write_options import WriteOptions
 from generators.contracts.case import Case
 from generators.operator_registry import operators
 from generators.specs.expansion import expand_operator
+from generators.specs.selection import LARGE_SUITE
 from schemas.errors import InputError
 from schemas.version import DATA_VERSION
 
 PATH: Final = Path(__file__).resolve().parent.parent / "tests" / "fingerprints.json"
-_LARGE_SUITE: Final = "network"
 
 Fingerprint = list[str]
 Fingerprints = dict[str, Fingerprint]
@@ -48,7 +48,7 @@ def compute(cases: Sequence[Case], jobs: int = 2) -> Fingerprints:
 
 
 def _fingerprint(case: Case, out: Path) -> Fingerprint:
-    if case.suite == _LARGE_SUITE:
+    if case.suite == LARGE_SUITE:
         described = [(plan.name, plan.dtype, plan.dims) for plan in case.plans]
         sampled = [(plan.name, recipe(plan)) for plan in case.inputs]
         return [_hash([sorted(case.params.items()), described]), _hash([case.seed, sampled]), ""]

@@ -28,6 +28,7 @@ from generators.casegen.worker_pool import InheritedFile
 from generators.casegen.write_options import WriteOptions
 from schemas.atomic_files import remove_leftovers, write_failure
 from schemas.casefiles.reading import SUFFIXES, read_case
+from schemas.casefiles.writing import BINARY
 from schemas.errors import InputError, SourceLocation, UnavailableError
 from schemas.suggest import counted
 
@@ -91,10 +92,10 @@ def refuse_foreign(folder: Path, cases: Collection[str], suffixes: Collection[st
             unknown.setdefault(case, []).append(path)
     foreign: list[Path] = []
     for paths in unknown.values():
-        ours = {file for path in paths if path.suffix == ".pb" for file in _signed(path)}
+        ours = {file for path in paths if path.suffix == BINARY for file in _signed(path)}
         foreign += [path for path in paths if path not in ours]
         for path in paths:
-            if path.suffix == ".pb" and path in ours and ".pb" not in suffixes:
+            if path.suffix == BINARY and path in ours and BINARY not in suffixes:
                 text = "no manifest lists it, and it would be run instead of the new text file; remove it first"
                 raise InputError(text, SourceLocation(str(path)))
     if foreign:

@@ -14,6 +14,7 @@ from generators.contracts.operator import Array, Operator
 from generators.data.draw import draw
 from generators.data.kinds import ROWS
 from generators.operator_registry import operator_named
+from schemas.casefiles.writing import BINARY
 from schemas.dtypes import DTYPES
 from schemas.protos import messages as proto
 from schemas.prototext import writer as text
@@ -41,7 +42,7 @@ def planned_size(case: Case, options: WriteOptions) -> int:
     if baseline:
         node.theory_io_size = node.theory_compute_ops = 1.0
     set_origins(node, {plan.name: (recipe(plan), NO_HASH) for plan in stored}, sorted(omitted))
-    total: int = sum(len(proto.serialize(node)) * (1 if suffix == ".pb" else 3) for suffix in options.suffixes)
+    total: int = sum(len(proto.serialize(node)) * (1 if suffix == BINARY else 3) for suffix in options.suffixes)
     external = {
         plan.name
         for plan in stored
@@ -53,7 +54,7 @@ def planned_size(case: Case, options: WriteOptions) -> int:
     if (
         baseline
         and options.bounds
-        and ".pb" in options.suffixes
+        and BINARY in options.suffixes
         and type(operator).error_bound is not Operator.error_bound
     ):
         total += sum(4 * _elements(plan) for plan in case.outputs if DTYPES[plan.dtype].is_float)
@@ -107,6 +108,6 @@ def _unfavourable(dtype: str) -> Array:
 def _entry_bytes(sample: Array, dtype: str, suffix: str) -> float:
     """Bytes per element in a file, the mean over a sample."""
     encoded = payloads.encode(np.ascontiguousarray(sample).reshape(-1), DTYPES[dtype])
-    if suffix == ".pb":
+    if suffix == BINARY:
         return encoded.size / sample.size
     return sum(map(len, text.lines(encoded, "  "))) / sample.size

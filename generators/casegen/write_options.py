@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from schemas.casefiles.enum_numbering import CURRENT
-from schemas.casefiles.writing import INLINE_LIMIT
+from schemas.casefiles.writing import BINARY, INLINE_LIMIT, SUFFIXES, TEXT
 
-FORMATS: Final = {"pb": (".pb",), "prototxt": (".prototxt",), "both": (".pb", ".prototxt")}
+FORMATS: Final = {"pb": (BINARY,), "prototxt": (TEXT,), "both": SUFFIXES}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, product
 from typing import Any, Final
 
 from generators.specs.axes import Where, axis_groups, axis_values, draw_axis
+from generators.specs.fields import NOT_IN_NAMES
 
 Assignment = tuple[str, Where]  # a dotted path that is given a value, and where below the entry that is written
 Attempt = tuple[Mapping[str, Any], tuple[Assignment, ...]]  # the entry with the values put in, and what they are
 _Point = tuple[str, tuple[Any, ...], tuple[Assignment, ...]]  # label, values and assignments of a position of an axis
 
 ATTEMPTS: Final = 100  # draws of a sample until one makes a legal case
-_NO_NAME: Final = re.compile(r"[^a-z0-9_.-]+")
 
 
 def combinations(
@@ -170,10 +169,10 @@ def _label(path: str, value: Any) -> str:
     if isinstance(value, dict):
         return "".join(_label(str(key), inner) for key, inner in value.items()) or f"_{path.rpartition('.')[2]}"
     text = _text(value)
-    return f"_{text}" if isinstance(value, str) else f"_{_NO_NAME.sub('', path.rpartition('.')[2].lower())}{text}"
+    return f"_{text}" if isinstance(value, str) else f"_{NOT_IN_NAMES.sub('', path.rpartition('.')[2].lower())}{text}"
 
 
 def _text(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "x".join(map(_text, value))
-    return _NO_NAME.sub("", str(value).lower())
+    return NOT_IN_NAMES.sub("", str(value).lower())

@@ -19,6 +19,8 @@ from schemas.path_names import LONGEST_NAME
 from schemas.status import STATUS_NUMBERS
 
 NAME: Final = re.compile(rf"[a-z0-9][a-z0-9_.-]{{0,{LONGEST_NAME - 1}}}")
+NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_.-]+")
+"""What a name can't hold, for names that are made of other texts."""
 MOST_CASES: Final = 200_000
 """Cases that one command may select, and one sample may draw."""
 CRITERIA: Final = tuple(dict.fromkeys((*NAMES.values(), "diff3_1")))

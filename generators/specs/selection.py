@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Final
 
 from generators.contracts.case import Case
 from generators.operator_registry import operator_named
@@ -13,6 +14,13 @@ from generators.specs.loader import Spec, find_specs, load_spec, spec_files
 from generators.specs.yaml_loader import together
 from schemas.errors import InputError
 from schemas.suggest import did_you_mean
+
+LARGE_SUITE: Final = "network"  # of the sizes of published networks: files of many GiB
+
+
+def small_suites() -> frozenset[str]:
+    """The suites of the built-in specs without the large one."""
+    return frozenset(suite for path in spec_files() for suite in load_spec(path).suites) - {LARGE_SUITE}
 
 
 def select_cases(ops: Sequence[str], suites: Collection[str], specs: Sequence[Path], seed: int) -> list[Case]:

@@ -10,11 +10,12 @@ import rich_click as click
 
 from mluops_cli.commands.options import ByteSize, generation_option
 from mluops_cli.commands.problems import report_problem, report_warning
+from schemas.casefiles.writing import BINARY, TEXT, WRONG_SUFFIX
 
 if TYPE_CHECKING:
     from schemas.casefiles.reading import CaseFile
 
-_OTHER: Final = {".pb": ".prototxt", ".prototxt": ".pb"}
+_OTHER: Final = {BINARY: TEXT, TEXT: BINARY}
 
 
 @click.command(epilog="Example: mluops convert --plain cases texts    or    mluops convert dump.prototxt dump.pb")
@@ -98,8 +99,8 @@ def _file(source: Path, target: Path, format_: str | None) -> Path:
 
     if target.is_dir() or target.suffix not in _OTHER:
         if not target.is_dir() and target.suffix:
-            raise InputError(f"{target}: a case file ends in .pb or .prototxt{did_you_mean(target.suffix, _OTHER)}")
-        return target / (source.stem + (f".{format_}" if format_ else _OTHER.get(source.suffix, ".pb")))
+            raise InputError(f"{target}: {WRONG_SUFFIX}{did_you_mean(target.suffix, _OTHER)}")
+        return target / (source.stem + (f".{format_}" if format_ else _OTHER.get(source.suffix, BINARY)))
     if format_ and target.suffix != f".{format_}":
         raise InputError(f"--to {format_}, but {target} ends in {target.suffix}")
     return target

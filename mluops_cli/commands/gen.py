@@ -22,6 +22,7 @@ from mluops_cli.commands.options import (
     keywords_option,
     make_folder,
     plugin_option,
+    spec_option,
     suites_option,
 )
 from mluops_cli.commands.problems import report_problem, report_warning
@@ -56,9 +57,7 @@ class Plan:
 @click.argument("ops", metavar="[OP]...", nargs=-1)
 @suites_option
 @keywords_option
-@click.option(
-    "--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Only the specs in this file or folder."
-)
+@spec_option
 @click.option(
     "--out", default="mluops-cases", show_default=True, type=click.Path(path_type=Path), help="Folder for it."
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from mluops_cli.commands.options import plugin_option
+from mluops_cli.commands.options import plugin_option, spec_option
 from mluops_cli.commands.problems import report_warning
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.units import format_bytes
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: mluops list psamask_forward psamask_backward")
 @click.argument("ops", metavar="[OP]...", nargs=-1)
-@click.option(
-    "--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Only the specs in this file or folder."
-)
+@spec_option
 @plugin_option
 def command(ops: tuple[str, ...], specs: tuple[Path, ...], plugins: tuple[Path, ...]) -> None:
     """List operators and suites with their number of cases and the bytes of their tensors.

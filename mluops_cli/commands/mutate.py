@@ -20,6 +20,7 @@ from mluops_cli.commands.run_options import DEFAULTS
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.escaping import one_line
 from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, PASSED
+from schemas.case_ids import id_parts
 from schemas.suggest import counted
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from mluops_cli.search.mutation.mutation_run import OperatorSession
     from mluops_cli.search.mutation.records import MutantRecord, OperatorMutants
 
-_LARGE: Final = "network"  # the suite that is left out of what is generated
 _CASES: Final = "cases"  # the folder of the generated cases in OUT
 
 
@@ -160,9 +160,10 @@ def _selected(
 def _generate(ops: Sequence[str], given: dict[str, Any], folder: Path) -> None:
     """Write the built-in suites of the operators, those of network scale left out."""
     from generators.casegen.write_options import WriteOptions
+    from generators.specs.selection import LARGE_SUITE
 
     options = WriteOptions(folder, jobs=given["jobs"])
-    make_cases(ops, given["suites"], lambda case: f"/{_LARGE}/" not in case, options, given["plugins"])
+    make_cases(ops, given["suites"], lambda case: id_parts(case)[1] != LARGE_SUITE, options, given["plugins"])
 
 
 class _Progress:

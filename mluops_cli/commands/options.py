@@ -117,6 +117,13 @@ def suites_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def spec_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--spec PATH, several times: the command gets the paths as `specs`."""
+    return click.option(
+        "--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Only the specs in this file or folder."
+    )(command)
+
+
 def jobs_option(what: str) -> Callable[[Any], Any]:
     """-j N, of as many as there are cores; what they are, for --help."""
     return click.option("-j", "--jobs", default=cores, show_default="cores", type=click.IntRange(1), help=what)

@@ -52,12 +52,13 @@ def planned_again(out: Path, record: Record, enum_numbering: str) -> PlannedCase
     """The case of a record: the kept file under OUT/failures, and the case's own where there is none."""
     from mluops_cli.core.discovery import PlannedCase, manifest_metadata
     from mluops_cli.results.kept_cases import kept_file
+    from schemas.casefiles.writing import TEXT
 
     kept = kept_file(out, record)
     file = str(kept) if kept.is_file() else record.file
     size = os.path.getsize(file) if os.path.isfile(file) else 0
     # A text file has no metadata of ours: the manifest beside the case holds it.
-    found = manifest_metadata(Path(record.file)) if record.file.endswith(".prototxt") else None
+    found = manifest_metadata(Path(record.file)) if record.file.endswith(TEXT) else None
     meta = found[1] if found else None
     return PlannedCase(
         record.case, record.op, record.suite, file, size, manifest_meta=meta, enum_numbering=enum_numbering

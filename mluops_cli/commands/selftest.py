@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
@@ -25,8 +25,6 @@ from mluops_cli.core.escaping import one_line
 if TYPE_CHECKING:
     from mluops_cli.core.discovery import PlannedCase
     from mluops_cli.execution.case.fault_trials import Tested
-
-_SMALL: Final = frozenset({"boundary", "general", "exact", "nan_inf", "zero_element", "invalid", "demo"})
 
 
 @click.command(epilog="Example: mluops selftest out/cases -k 'psamask and boundary'")
@@ -84,10 +82,10 @@ def _case_files(paths: Sequence[Path], suites: frozenset[str]) -> Iterator[Seque
         return
     from generators.casegen.generate import generate
     from generators.casegen.write_options import WriteOptions
-    from generators.specs.selection import select_cases
+    from generators.specs.selection import select_cases, small_suites
 
     with tempfile.TemporaryDirectory(prefix="mluops-selftest-") as folder:
-        for case in select_cases((), suites or _SMALL, (), 1):
+        for case in select_cases((), suites or small_suites(), (), 1):
             generate(case, WriteOptions(Path(folder)))
         yield [Path(folder)]
 

@@ -22,6 +22,7 @@ from mluops_cli.core.units import format_bytes
 from mluops_cli.results.jsonl import read_results
 from schemas.casefiles.external_data import find_external
 from schemas.casefiles.reading import MOST_TEXT, SUFFIXES, read_case
+from schemas.casefiles.writing import TEXT
 from schemas.errors import MluopsError
 from schemas.suggest import counted
 
@@ -202,7 +203,7 @@ def _side_files(case: Path) -> dict[Path, str] | None:
 
 def _may_have_sides(case: Path) -> bool:
     """Whether parsing is worth it: text only if it has one of the words, since that of a large case takes minutes."""
-    if case.suffix != ".prototxt":
+    if case.suffix != TEXT:
         return True
     try:
         if case.stat().st_size > MOST_TEXT:

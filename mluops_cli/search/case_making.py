@@ -16,6 +16,7 @@ from generators.operator_registry import operator_named
 from generators.specs.case_builder import CaseBuilder
 from generators.specs.conversions import Problem
 from mluops_cli.core.discovery import PlannedCase
+from schemas.casefiles.writing import BINARY
 from schemas.errors import InputError
 
 SEED: Final = 1  # of entries without one, as in gen
@@ -32,7 +33,7 @@ def make_case(op: str, suite: str, entry: Entry, folder: Path) -> PlannedCase:
     case = built_case(op, suite, entry)
     written = generate(case, WriteOptions(folder))
     first, *external = (
-        str(folder / file) for file in sorted(written["files"], key=lambda file: not file.endswith(".pb"))
+        str(folder / file) for file in sorted(written["files"], key=lambda file: not file.endswith(BINARY))
     )
     return PlannedCase(case.id, op, suite, first, case_bytes(case), external=tuple(external))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from generators.specs.loader import SUFFIXES
 from generators.specs.yaml_writing import comment_line, entry_lines, flow
 from schemas.atomic_files import write_text
 from schemas.errors import InputError, SourceLocation
@@ -43,7 +44,7 @@ class SpecSaver:
 
     def __init__(self, path: Path, ops: Sequence[str]) -> None:
         self._paths = {op: path if len(ops) == 1 else path / f"{op}.yaml" for op in ops}
-        if len(ops) > 1 and (path.suffix in (".yaml", ".yml") or path.is_file()):
+        if len(ops) > 1 and (path.suffix in SUFFIXES or path.is_file()):
             raise InputError(f"--save {path}: {len(ops)} operators need a folder, which gets a spec of each")
         if len(ops) == 1 and path.is_dir():
             raise InputError(f"--save {path}: this is a folder, expected a file such as found.yaml")

@@ -21,7 +21,7 @@ from schemas.atomic_files import Writer
 from schemas.casefiles.external_data import COMPRESSED, ExternalFile, external_name, find_external
 from schemas.casefiles.reading import MAPPED_FROM, CaseFile
 from schemas.casefiles.tensors import TensorRecord
-from schemas.casefiles.writing import DIGEST, EncodedCase, EncodedTensor, WrittenCase, write_encoded
+from schemas.casefiles.writing import DIGEST, TEXT, EncodedCase, EncodedTensor, WrittenCase, write_encoded
 from schemas.errors import InputError, MluopsError
 from schemas.protos import messages as proto
 from schemas.wire import payloads
@@ -53,7 +53,7 @@ class _Conversion:
         if header.path:
             self._copy_external(record, role, index, header)
         tensor = EncodedTensor(role, index, header, None, [payloads.kept(bulk) for bulk in record.bulks.values()])
-        if self.target.suffix == ".prototxt" and payloads.loses_bits(tensor.inline, record.dtype):
+        if self.target.suffix == TEXT and payloads.loses_bits(tensor.inline, record.dtype):
             self.warn(f"{record.place}: value_f holds NaNs whose bits a text can't hold: they become plain NaNs")
         return tensor
 
@@ -107,7 +107,7 @@ def convert_case(
     node.CopyFrom(case.node)
     if plain:
         proto.set_meta(node, None)
-    if target.suffix == ".prototxt":
+    if target.suffix == TEXT:
         _warn_of_unknown(node, case, warn)
     conversion = _Conversion(target, inline_limit, warn)
     tensors = [

@@ -18,7 +18,7 @@ from typing import Any, Final
 from schemas.casefiles.enum_numbering import CURRENT, OLD, Numbering, numbering_of, translated
 from schemas.casefiles.headers import split_headers
 from schemas.casefiles.tensors import TensorRecord, make_record
-from schemas.casefiles.writing import WrittenCase, case_size, write_case
+from schemas.casefiles.writing import BINARY, SUFFIXES, WRONG_SUFFIX, WrittenCase, case_size, write_case
 from schemas.errors import InputError, SourceLocation, UnavailableError, located
 from schemas.path_names import check_case_name, check_name
 from schemas.protos import messages as proto
@@ -27,7 +27,6 @@ from schemas.wire import codec as wire
 
 __all__ = ["SHORT", "SUFFIXES", "CaseFile", "WrittenCase", "case_size", "read_case", "write_case"]
 
-SUFFIXES: Final = (".pb", ".prototxt")
 SHORT: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # what a process or machine runs out of
 MAPPED_FROM: Final = 1 << 16  # bytes of a file; a smaller one is read: that is quicker and holds no open file
 MOST_TEXT: Final = 16 * wire.MAX_MESSAGE  # bytes of a text file, which are read into memory
@@ -115,8 +114,8 @@ def read_case(path: Path, enum_numbering: str = CURRENT) -> CaseFile:
     """
     file = str(path)
     if path.suffix not in SUFFIXES:
-        raise InputError(f"a case file ends in {' or '.join(SUFFIXES)}", SourceLocation(file))
-    binary = path.suffix == ".pb"
+        raise InputError(WRONG_SUFFIX, SourceLocation(file))
+    binary = path.suffix == BINARY
     try:
         buffer = _open(path) if binary else _parse(path)
     except OSError as error:

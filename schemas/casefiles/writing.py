@@ -29,6 +29,10 @@ from schemas.wire import value_fields as values
 
 ALIGNMENT: Final = 64
 INLINE_LIMIT: Final = 64 << 20
+BINARY: Final = ".pb"
+TEXT: Final = ".prototxt"
+SUFFIXES: Final = (BINARY, TEXT)
+WRONG_SUFFIX: Final = f"a case file ends in {' or '.join(SUFFIXES)}"
 DIGEST: Final = 16  # hex digits of the content's xxh3_128 in the name of external data
 _PAD_HEAD: Final = wire.encode_tag(3001, wire.LEN)
 _FIELDS: Final = {"input": 6, "output": 7}  # field numbers of Node
@@ -115,10 +119,10 @@ def write_case(
     are written with it. A text file leaves out what only mluops reads. ValueError where
     arrays and headers disagree, InputError where the node lacks something, UnavailableError where the disk refuses.
     """
-    if path.suffix not in (".pb", ".prototxt"):
-        raise InputError("a case file ends in .pb or .prototxt", SourceLocation(str(path)))
+    if path.suffix not in SUFFIXES:
+        raise InputError(WRONG_SUFFIX, SourceLocation(str(path)))
     case = _encode(node, inputs, outputs, inline_limit, path.stem)
-    if path.suffix == ".prototxt":
+    if path.suffix == TEXT:
         proto.set_meta(case.node, None)
     return write_encoded(path, case, more)
 
@@ -132,7 +136,7 @@ def write_encoded(path: Path, case: EncodedCase, more: Mapping[Path, Writer] | N
     missing = case.node.FindInitializationErrors()
     if missing:
         raise InputError(f"required {', '.join(missing)} missing", SourceLocation(str(path)))
-    write = _write_text if path.suffix == ".prototxt" else _write_binary
+    write = _write_text if path.suffix == TEXT else _write_binary
     files = list((more or {}).items())
     files += [(path.with_name(name), _image_writer(stored)) for name, stored in case.name_external(path.stem)]
     files.append((path, lambda file: write(file, case)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from generators.contracts.bound_case import Bound
 from generators.contracts.model import LARGE, TensorSpec
 from generators.contracts.operator import Operator
 from generators.operator_registry import operators
+from generators.specs.fields import NOT_IN_NAMES
 from generators.specs.yaml_loader import Located
 from mluops_cli.core.discovery import PlannedCase, open_case
 from mluops_cli.search.fuzz.illegal import fault_words
@@ -19,7 +19,6 @@ from schemas.case_ids import id_parts
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, SourceLocation
 
-_OTHERS: Final = re.compile(r"[^a-z0-9_.-]+")
 _LONGEST: Final = 100  # characters of a name
 
 
@@ -50,7 +49,7 @@ def case_of_file(planned: PlannedCase) -> tuple[str, Candidate]:
 
 def _word(text: str) -> str:
     """A name that specs take."""
-    return _OTHERS.sub("_", text.lower()).strip("_.-")[:_LONGEST] or "case"
+    return NOT_IN_NAMES.sub("_", text.lower()).strip("_.-")[:_LONGEST] or "case"
 
 
 def _entry(bound: Bound, operator: Operator) -> dict[str, Any]:
