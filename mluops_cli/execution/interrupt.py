@@ -42,8 +42,13 @@ class Interrupt:
 def interruptible() -> Iterator[Interrupt]:
     """Let the ending signals set a flag during a run; afterwards their handlers are those of before.
 
-    Outside the main thread no handler can be set: the flag stays off. Signals that are ignored (nohup) stay ignored.
+    Inside another such block the flag is that block's: a search notices what ended one of its runs. Outside the main
+    thread no handler can be set: the flag stays off. Signals that are ignored (nohup) stay ignored.
     """
+    for number in ENDING_SIGNALS:
+        if isinstance(outer := signal.getsignal(number), Interrupt):
+            yield outer
+            return
     interrupt = Interrupt()
     before = {}
     if threading.current_thread() is threading.main_thread():

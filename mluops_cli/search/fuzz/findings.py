@@ -16,6 +16,7 @@ from mluops_cli.search.spec_saving import SavedEntry
 
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 IN_COMMENT: Final = 300  # characters of a reason in a comment
+_RELATION: Final = "relation "  # how the kind of a symptom begins where a relation is broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,11 @@ class Symptom:
     output: str
     kind: str
     region: str = ""
+
+    @property
+    def of_relation(self) -> bool:
+        """Whether a relation is broken, while the outputs by themselves are right."""
+        return self.kind.startswith(_RELATION)
 
     def __str__(self) -> str:
         return ", ".join(
@@ -102,7 +108,7 @@ def symptom_of(record: Record) -> Symptom:
             kind = patterns[0]["word"] if patterns else "wrong values"
             return Symptom(record.op, name, kind, _region(regions[0]) if regions else "")
     if broken := broken_relations(record):
-        return Symptom(record.op, "", f"relation {broken[0]}")
+        return Symptom(record.op, "", f"{_RELATION}{broken[0]}")
     beyond = [
         name for name, output in record.outputs.items() if isinstance(output, dict) and output.get("bound_sentence")
     ]

@@ -12,9 +12,10 @@ from mluops_cli.core.record import Record
 from mluops_cli.search.case_runner import CaseRunner, case_folder
 from mluops_cli.search.fuzz.drawing import SUITE
 from mluops_cli.search.fuzz.findings import Finding, Reduced, Symptom, is_finding, set_right, symptom_of
+from mluops_cli.search.shrinking.attempts import INTERRUPTED, Judge
 from mluops_cli.search.shrinking.candidate import Candidate, candidate_of
-from mluops_cli.search.shrinking.shrinker import Judge, Shrinker, Shrunk
-from schemas.errors import InputError
+from mluops_cli.search.shrinking.shrinker import Shrinker, Shrunk
+from schemas.errors import MluopsError
 
 Stopped = Callable[[], bool]
 
@@ -58,6 +59,8 @@ def reduced_hang(
         return found
     with shrinking_runner(options, SURE) as runner:
         again = runner.run_entry(start.contract.op, suite, found.candidate.entry(runner.folder))
+    if again is None and stopped():
+        return replace(found, ended=INTERRUPTED)
     return found if again is not None and judge(again) == wanted else None
 
 
@@ -73,8 +76,10 @@ def finding_reducer(options: CaseOptions, ops: Sequence[str]) -> Callable[[Findi
             else:
                 with shrinking_runner(options, limit_of(finding.record)) as runner:
                     shrunk = Shrinker(runner, judge, stopped=stopped).shrink(start, SUITE, finding.symptom)
-        except InputError:
-            shrunk = None
+        except MluopsError as error:  # such as: the implementation can't be loaded any more
+            return Reduced(replace(finding, shrunk=f"not shrunk: {error}"), False)
+        if shrunk is None and stopped():
+            return Reduced(replace(finding, shrunk=f"not shrunk: {INTERRUPTED}"), True)
         if shrunk is None:
             return Reduced(replace(finding, shrunk="not shrunk: it doesn't fail again alone"), False)
         line = shrunk.line

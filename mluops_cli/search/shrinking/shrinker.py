@@ -3,47 +3,28 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from generators.contracts.model import Shape
-from generators.contracts.negative_cases import broken
 from generators.expressions import UNCOMPUTABLE
 from mluops_cli.core.record import Record
-from mluops_cli.lint.baselines import check_weakness
-from mluops_cli.search.case_making import built_case, make_case
 from mluops_cli.search.case_runner import CaseRunner
 from mluops_cli.search.fuzz.factors import domain_of
 from mluops_cli.search.fuzz.findings import Symptom
 from mluops_cli.search.fuzz.number_classes import INT_MAX
+from mluops_cli.search.shrinking.attempts import INTERRUPTED, Attempts, Budget, Ended, Judge
 from mluops_cli.search.shrinking.candidate import Candidate, Symbol
 from mluops_cli.search.shrinking.simpler_values import simpler, simpler_elements, zeroed
-from schemas.casefiles.reading import read_case
 from schemas.dtypes import DTYPES
-from schemas.errors import UnavailableError
 
 _SEEDS: Final = 2  # further seeds that a smaller call with drawn values is tried with
 _BLOCKS: Final = 8  # parts of given values that may be left out for a lower number
 _PAIRED: Final = 12  # numbers that may still be lowered: with more of them no pairs are tried
-_INTERRUPTED: Final = "interrupted"
-
-Judge = Callable[[Record], Symptom | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What shrinking one call may take: runs of the implementation, and seconds."""
-
-    runs: int = 600
-    seconds: float = 60.0
-
-
 _USUAL: Final = Budget()
 
 
@@ -63,7 +44,7 @@ class Shrunk:
     @property
     def interrupted(self) -> bool:
         """Whether a signal ended it."""
-        return self.ended == _INTERRUPTED
+        return self.ended == INTERRUPTED
 
     @property
     def line(self) -> str:
@@ -87,10 +68,6 @@ def _input_shapes(candidate: Candidate) -> list[Shape]:
     return [shapes[tensor.name] for tensor in candidate.contract.inputs]
 
 
-class _Ended(Exception):  # noqa: N818  not an error
-    """The budget is used up, or a signal came."""
-
-
 class Shrinker:
     """Reduces calls with one runner; judge gives the symptom of a record that shows a fault, else None."""
 
@@ -105,49 +82,35 @@ class Shrinker:
     def shrink(self, start: Candidate, suite: str, wanted: Symptom | None = None) -> Shrunk | None:
         """The smallest call with the symptom that is wanted, by default that of the call itself.
 
-        None where the call doesn't fail, or fails otherwise. InputError where it is no legal call.
+        None where the call doesn't fail, fails otherwise, or was interrupted. InputError where it is no legal call,
+        UnavailableError where the implementation can't be loaded.
         """
-        return _Search(self._runner, self._judge, self._budget, self._stopped, suite).run(start, wanted)
-
-
-class _Search:
-    """One call being shrunk."""
-
-    def __init__(
-        self, runner: CaseRunner, judge: Judge, budget: Budget, stopped: Callable[[], bool], suite: str
-    ) -> None:
-        self._runner = runner
-        self._judge = judge
-        self._budget = budget
-        self._stopped = stopped
-        self._suite = suite
-        self._runs = 0
-        self._rejected: set[str] = set()
-        self._rules: list[str] = []
-        self._ranges: dict[str, tuple[int, int]] = {}
-        self._wanted: Symptom | None = None
-        self._weak = False  # whether the first call's baseline proves nothing
-        self._end = time.monotonic() + budget.seconds
-
-    def run(self, start: Candidate, wanted: Symptom | None) -> Shrunk | None:
-        self._ranges = {each.text: (each.low, each.high) for each in domain_of(start.contract.op).numbers}
-        if start.shaped:
-            self._rules = self._broken(start)
-        try:
-            record = self._record(start, strict=True)
-        except _Ended:
+        attempts = Attempts(self._runner, self._judge, self._budget, self._stopped, suite)
+        if not attempts.begin(start, wanted):
             return None
-        found = None if record is None else self._judge(record)
-        if record is None or found is None or (wanted is not None and found != wanted):
-            return None
-        self._wanted, self._now, self._record_now, ended = found, start, record, ""
+        ended = ""
         try:
-            self._to_fixpoint()
-        except _Ended as end:
+            _Reduction(attempts).to_fixpoint()
+        except Ended as end:
             ended = str(end)
-        return Shrunk(self._now, self._record_now, start, self._runs, ended)
+        return Shrunk(attempts.now, attempts.record, start, attempts.runs, ended)
 
-    def _to_fixpoint(self) -> None:
+
+class _Reduction:
+    """Steps from a failing call to simpler ones, each as long as it is accepted."""
+
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts = attempts
+        self._try = attempts.accept
+        numbers = domain_of(attempts.now.contract.op).numbers
+        self._ranges = {each.text: (each.low, each.high) for each in numbers}
+
+    @property
+    def _now(self) -> Candidate:
+        return self._attempts.now
+
+    def to_fixpoint(self) -> None:
+        """Lower numbers and simplify values until nothing changes."""
         self._jump()
         before = ""
         while before != self._now.key:
@@ -203,18 +166,22 @@ class _Search:
         return max(low, min(0, high))
 
     def _descend(self, group: Sequence[Symbol], *, first: bool) -> None:
-        """Lower numbers together: at once as far as they go, then by halves of the rest, at last by one.
+        """Lower numbers together: at once as far as they go, then by halves of the rest, at last by one or two.
 
-        first: they were not tried before; otherwise lowering them by one must work before more is tried.
+        Two: the number may have to be odd or even. Steps grow again while one after the other works: another seed may
+        allow much lower numbers. first: they were not tried before; otherwise lowering them by one or two must work
+        before more is tried.
         """
-        if not first and not self._lowered(self._by(1, group)):
-            return
-        step = most = max(map(self._excess, group))
-        while step > 0:
-            if self._lowered(self._by(step, group), again=step in (1, most)):
-                step = min(step, max(map(self._excess, group)))
-            else:
-                step //= 2
+        while first or any(self._lowered(self._by(step, group)) for step in (1, 2)):
+            first, worked = False, False
+            step = most = max(map(self._excess, group))
+            while step > 0:
+                if self._lowered(self._by(step, group), again=step in (1, most)):
+                    step = min(2 * step if worked else step, max(map(self._excess, group)))
+                    worked = True
+                else:
+                    step //= 2
+                    worked = False
 
     def _by(self, step: int, group: Sequence[Symbol]) -> dict[Symbol, int]:
         """The numbers brought nearer to their simplest values by a step, or as far as they go."""
@@ -227,14 +194,18 @@ class _Search:
     def _lowered(self, numbers: Mapping[Symbol, int], *, again: bool = True) -> bool:
         """Try a call with lower numbers.
 
-        Values that are drawn are drawn anew, with other seeds if it is to be tried again; others lose some part.
+        Values that are drawn are drawn anew, with other seeds too if it is to be tried again: that is luck, and
+        gets half of the budget at most. Others lose some part.
         """
+        if numbers.items() <= self._now.numbers.items():
+            return False
         try:
             candidate = self._now.with_numbers(numbers)
             if self._try(candidate):
                 return True
             if candidate.drawn:
-                return again and any(self._try(_reseeded(candidate, 1 + more)) for more in range(_SEEDS))
+                luck = again and self._attempts.ample
+                return luck and any(self._try(_reseeded(candidate, 1 + more)) for more in range(_SEEDS))
             blocks = range(_BLOCKS) if candidate.literal else ()
             return any(self._try(self._now.with_numbers(numbers, block)) for block in blocks)
         except UNCOMPUTABLE:
@@ -271,66 +242,6 @@ class _Search:
         for index in range(values().size if blocks else 0):
             value = values().reshape(-1)[index]
             self._first(changed(index, index + 1, number) for number in simpler_elements(value))
-
-    # Runs
-
-    def _try(self, candidate: Candidate) -> bool:
-        """Run a call; keep it, and return True, where it shows the symptom."""
-        if candidate.key in self._rejected or candidate.key == self._now.key:
-            return False
-        record = self._record(candidate)
-        if record is None or self._judge(record) != self._wanted:
-            self._rejected.add(candidate.key)
-            return False
-        self._now, self._record_now = candidate, record
-        return True
-
-    def _record(self, candidate: Candidate, *, strict: bool = False) -> Record | None:
-        """The record of a call; None where it is no legal case, or breaks other rules.
-
-        None too where a right kernel's pass would prove nothing, if it proves something for the first call: an entry is
-        kept to see that the kernel is mended. strict: this is the first call, errors are raised.
-        """
-        if self._stopped():
-            raise _Ended(_INTERRUPTED)
-        if self._runs >= self._budget.runs or time.monotonic() > self._end:
-            raise _Ended("the budget is used up")
-        try:
-            if candidate.shaped and not strict and self._broken(candidate) != self._rules:
-                return None
-            entry = candidate.entry(self._runner.folder)
-            case = make_case(candidate.contract.op, self._suite, entry, self._runner.folder)
-        except UnavailableError:
-            raise
-        except Exception:  # the reference kernel may raise too: a smaller call is then left out
-            if strict:
-                raise
-            return None
-        self._runs += 1
-        records: list[Record] = []
-
-        def hear(record: Record) -> None:
-            if strict:
-                self._weak = proves_nothing(case.file, candidate)
-            elif not self._weak and self._judge(record) == self._wanted and proves_nothing(case.file, candidate):
-                return
-            records.append(record)
-
-        finished = self._runner.run([case], hear)
-        if finished.interrupted:
-            raise _Ended(_INTERRUPTED)
-        return records[0] if records else None
-
-    def _broken(self, candidate: Candidate) -> list[str]:
-        """The rules that an illegal call breaks."""
-        case = built_case(candidate.contract.op, self._suite, candidate.entry(self._runner.folder))
-        return [violation.rule for violation in broken(case, candidate.contract)]
-
-
-def proves_nothing(file: str, candidate: Candidate) -> bool:
-    """Whether wrong outputs too would agree with the baseline of a case file."""
-    with read_case(Path(file)) as case:
-        return any(True for _ in check_weakness(case, candidate.operator))
 
 
 def _reseeded(candidate: Candidate, more: int) -> Candidate:

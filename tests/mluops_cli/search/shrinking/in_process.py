@@ -15,9 +15,10 @@ from mluops_cli.implementations.python import Python
 from mluops_cli.search.case_making import make_case
 from mluops_cli.search.case_runner import CaseRunner, Listen
 from mluops_cli.search.fuzz.findings import Symptom
+from mluops_cli.search.shrinking.attempts import proves_nothing
 from mluops_cli.search.shrinking.candidate import Candidate
 from mluops_cli.search.shrinking.reduction import symptom_judge
-from mluops_cli.search.shrinking.shrinker import Shrunk, proves_nothing
+from mluops_cli.search.shrinking.shrinker import Shrunk
 from schemas.errors import MluopsError
 
 
@@ -39,7 +40,8 @@ class InProcess(CaseRunner):
     ) -> RunFinished:
         """Run cases; listen gets the record of each, and its files are removed."""
         for case in cases:
-            result = run_case({"file": case.file, "manifest_meta": None}, self.kernel, self.settings.worker)
+            task = {"file": case.file, "manifest_meta": None, "relations": case.relations}
+            result = run_case(task, self.kernel, self.settings.worker)
             result = {key: each for key, each in result.items() if key not in ("retire", "traceback")}
             record = Record(case.id, case.op, case.suite, case.file, self.kernel.name, **result)
             if record.status == "error" and record.blame is None:

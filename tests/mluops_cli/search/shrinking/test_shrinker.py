@@ -12,9 +12,10 @@ from mluops_cli.search.case_making import make_case
 from mluops_cli.search.faulty_kernels.catalogue import MODULES, faults, implementation
 from mluops_cli.search.fuzz.findings import Symptom
 from mluops_cli.search.fuzz.supply import Search, supplied
+from mluops_cli.search.shrinking.attempts import Budget
 from mluops_cli.search.shrinking.candidate import candidate_of
 from mluops_cli.search.shrinking.reduction import symptom_judge
-from mluops_cli.search.shrinking.shrinker import Budget, Shrinker, Shrunk
+from mluops_cli.search.shrinking.shrinker import Shrinker, Shrunk
 from tests.mluops_cli.search.shrinking.in_process import InProcess, lower_ones
 
 PSAMASK: dict[str, Any] = {
