@@ -19,6 +19,8 @@ STATUS_NUMBERS: Final[dict[str, int]] = {
 }
 STATUS_NAMES: Final[dict[int, str]] = {number: name for name, number in STATUS_NUMBERS.items()}
 
+PREFIX: Final = "MLUOP_STATUS_"  # of the names in the C API
+
 SUCCESS: Final = "SUCCESS"
 BAD_PARAM: Final = "BAD_PARAM"
 NOT_SUPPORTED: Final = "NOT_SUPPORTED"
@@ -27,7 +29,7 @@ NOT_SUPPORTED: Final = "NOT_SUPPORTED"
 def status_name(status: int | str) -> str:
     """The name of a status given as a number or a name; InputError where it is neither."""
     if isinstance(status, str):
-        name = status.removeprefix("MLUOP_STATUS_").upper()
+        name = status.removeprefix(PREFIX).upper()
         if name in STATUS_NUMBERS:
             return name
     elif not isinstance(status, bool) and int(status) in STATUS_NAMES:

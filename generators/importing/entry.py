@@ -12,7 +12,7 @@ from generators.contracts.model import OURS, Contract
 from generators.contracts.operator import Operator
 from generators.importing.draft import CaseDraft, Note, TensorDraft
 from generators.specs.case_builder import CaseBuilder
-from generators.specs.conversions import Problem
+from generators.specs.conversions import Problem, expect_words
 from generators.specs.mistakes import mistakes
 from generators.specs.models import Entry as EntryModel
 from generators.specs.yaml_loader import key_text
@@ -76,10 +76,9 @@ def _set_expectation(entry: Entry, draft: CaseDraft, contract: Contract, params:
     if len(found) > 1 or (found and not found[0].statuses):
         raise InputError(illegal_case(contract.op, found))
     if found and found[0].statuses != (SUCCESS,):
-        key = "expect_beyond_design" if found[0].origin == OURS else "expect"
         if not draft.illegal:
             note(f"{draft.place}: {illegal_case(contract.op, found)}: it is to answer {' or '.join(found[0].statuses)}")
-        entry[key] = list(found[0].statuses) if len(found[0].statuses) > 1 else found[0].statuses[0]
+        entry |= expect_words(found[0].statuses, beyond_design=found[0].origin == OURS)
 
 
 def check_entry(entry: Entry, name: str, operator: Operator | None) -> None:

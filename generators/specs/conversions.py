@@ -1,11 +1,11 @@
-"""The values of an entry as a case has them: words, expressions, statuses and faults resolved."""
+"""The values of an entry as a case has them, words, expressions, statuses and faults resolved; and back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from generators.contracts.conditions import misshapen
+from generators.contracts.conditions import Tensor, misshapen
 from generators.contracts.faults import (
     NULL_HANDLE,
     NULL_PARAMETERS,
@@ -104,3 +104,34 @@ def convert_faults(raw: Raw) -> tuple[Fault, ...]:
     if "workspace" in raw:
         found.append(WORKSPACE_SHORT if raw["workspace"] == "short" else WORKSPACE_NULL)
     return tuple(found)
+
+
+def expect_words(expect: Sequence[str], *, beyond_design: bool) -> dict[str, Any]:
+    """What is expected of a case, in the words of a spec."""
+    statuses = list(expect)
+    return {"expect_beyond_design" if beyond_design else "expect": statuses if len(statuses) > 1 else statuses[0]}
+
+
+def fault_words(faults: Sequence[Fault]) -> dict[str, Any]:
+    """The invalid-call faults in the words of a spec."""
+    found: dict[str, Any] = {}
+    for fault in faults:
+        if fault.tensor:
+            found.setdefault(f"{fault.kind}s", []).append(fault.tensor)
+        elif fault.of_workspace:
+            found["workspace"] = fault.kind.partition(":")[2]
+        else:
+            found[fault.kind] = True
+    return found
+
+
+def tensor_words(tensor: Tensor, dtype: str | None, layout: str) -> dict[str, Any]:
+    """A tensor in the words of a spec: its shape, and what differs from the dtype and layout that it has by default."""
+    found: dict[str, Any] = {"shape": list(tensor.dims)}
+    if tensor.dtype != dtype:
+        found["dtype"] = tensor.dtype
+    if tensor.layout != layout:
+        found["layout"] = tensor.layout
+    if tensor.strides is not None:
+        found["strides"] = list(tensor.strides)
+    return found

@@ -16,7 +16,7 @@ from generators.error_bounds.precision import PRECISIONS
 from schemas.criteria import NAMES
 from schemas.dtypes import DTYPE_NAMES, LAYOUTS
 from schemas.path_names import LONGEST_NAME
-from schemas.status import STATUS_NUMBERS
+from schemas.status import PREFIX, STATUS_NUMBERS
 
 NAME: Final = re.compile(rf"[a-z0-9][a-z0-9_.-]{{0,{LONGEST_NAME - 1}}}")
 NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_.-]+")
@@ -24,7 +24,7 @@ NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_.-]+")
 MOST_CASES: Final = 200_000
 """Cases that one command may select, and one sample may draw."""
 CRITERIA: Final = tuple(dict.fromkeys((*NAMES.values(), "diff3_1")))
-_STATUSES: Final = (*STATUS_NUMBERS.values(), *(f"MLUOP_STATUS_{name}" for name in STATUS_NUMBERS))
+_STATUSES: Final = (*STATUS_NUMBERS.values(), *(f"{PREFIX}{name}" for name in STATUS_NUMBERS))
 
 
 class Model(BaseModel):

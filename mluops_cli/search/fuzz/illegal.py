@@ -11,11 +11,10 @@ from random import Random
 from typing import Any, Final
 
 from generators.contracts.case import Case, TensorPlan
-from generators.contracts.faults import Fault
 from generators.contracts.model import LARGE, UNKNOWN
 from generators.contracts.negative_cases import as_invalid, broken, illegal_variants
 from generators.specs.case_builder import CaseBuilder
-from generators.specs.conversions import Problem
+from generators.specs.conversions import Problem, expect_words, fault_words, tensor_words
 from mluops_cli.search.fuzz.drawing import SUITE, Drawn, draw_call
 from mluops_cli.search.fuzz.factors import Domain
 from schemas.dtypes import DTYPES
@@ -111,8 +110,7 @@ def _entry(domain: Domain, case: Case, name: str, seed: int) -> dict[str, Any] |
         entry["params"] = {key: list(each) if isinstance(each, tuple) else each for key, each in case.params.items()}
     for role, plans in (("inputs", case.inputs), ("outputs", case.outputs)):
         entry[role] = {plan.name: _tensor(domain, plan, role == "inputs") for plan in plans}
-    statuses = list(case.expect)
-    entry["expect_beyond_design" if case.beyond_design else "expect"] = statuses if len(statuses) > 1 else statuses[0]
+    entry |= expect_words(case.expect, beyond_design=case.beyond_design)
     if case.breaks > 1:
         entry["breaks"] = case.breaks
     entry |= fault_words(case.faults)
@@ -127,26 +125,7 @@ def _entry(domain: Domain, case: Case, name: str, seed: int) -> dict[str, Any] |
 def _tensor(domain: Domain, plan: TensorPlan, drawn: bool) -> dict[str, Any]:
     """Everything of a tensor that the contract alone doesn't tell."""
     spec = domain.contract.tensors[plan.name]
-    found: dict[str, Any] = {"shape": list(plan.dims)}
-    if plan.dtype != spec.dtypes[0] or spec.same_dtype_as is not None:
-        found["dtype"] = plan.dtype
-    if plan.layout != spec.layout:
-        found["layout"] = plan.layout
-    if plan.strides is not None:
-        found["strides"] = list(plan.strides)
+    found = tensor_words(plan, None if spec.same_dtype_as else spec.dtypes[0], spec.layout)
     if drawn and math.prod(plan.dims) < LARGE:
         found["dist"] = {"uniform": [-1, 1]} if DTYPES[plan.dtype].is_float else {"integers": [0, 1]}
-    return found
-
-
-def fault_words(faults: Sequence[Fault]) -> dict[str, Any]:
-    """The invalid-call faults in the words of a spec."""
-    found: dict[str, Any] = {}
-    for fault in faults:
-        if fault.tensor:
-            found.setdefault(f"{fault.kind}s", []).append(fault.tensor)
-        elif fault.kind.startswith("workspace:"):
-            found["workspace"] = fault.kind.removeprefix("workspace:")
-        else:
-            found[fault.kind] = True
     return found

@@ -10,14 +10,15 @@ from generators.contracts.bound_case import Bound
 from generators.contracts.model import LARGE, TensorSpec
 from generators.contracts.operator import Operator
 from generators.operator_registry import operators
+from generators.specs.conversions import expect_words, fault_words, tensor_words
 from generators.specs.fields import NOT_IN_NAMES
 from generators.specs.yaml_loader import Located
 from mluops_cli.core.discovery import PlannedCase, open_case
-from mluops_cli.search.fuzz.illegal import fault_words
 from mluops_cli.search.shrinking.candidate import Candidate, candidate_of
 from schemas.case_ids import id_parts
 from schemas.casefiles.tensors import TensorRecord
 from schemas.errors import InputError, SourceLocation
+from schemas.tensor_descriptor import Descriptor
 
 _LONGEST: Final = 100  # characters of a name
 
@@ -68,9 +69,7 @@ def _entry(bound: Bound, operator: Operator) -> dict[str, Any]:
     if bound.accumulate != contract.accumulate:
         entry["accumulate"] = bound.accumulate
     if not bound.valid or bound.faults:
-        statuses = list(bound.expect)
-        key = "expect_beyond_design" if bound.beyond_design else "expect"
-        entry[key] = statuses if len(statuses) > 1 else statuses[0]
+        entry |= expect_words(bound.expect, beyond_design=bound.beyond_design)
     if bound.tags:
         entry["tags"] = list(bound.tags)
     return entry | fault_words(bound.faults)
@@ -78,15 +77,9 @@ def _entry(bound: Bound, operator: Operator) -> dict[str, Any]:
 
 def _tensor(record: TensorRecord, spec: TensorSpec, dtypes: dict[str, str], *, plain: bool) -> dict[str, Any]:
     """What an entry says of a tensor. plain: it is an input of an illegal call, whose values mean nothing."""
-    found: dict[str, Any] = {"shape": list(record.shape)}
     dtypes[spec.name] = record.dtype.name
     usual = spec.dtypes[0] if spec.same_dtype_as is None else dtypes[spec.same_dtype_as]
-    if record.dtype.name != usual:
-        found["dtype"] = record.dtype.name
-    if record.layout != spec.layout:
-        found["layout"] = record.layout
-    if record.strides is not None:
-        found["strides"] = list(record.strides)
+    found = tensor_words(Descriptor(record.layout, record.dtype.name, record.shape, record.strides), usual, spec.layout)
     if plain and record.elements < LARGE and record.dtype.storage is not None:
         found["dist"] = {"constant": 0}
     return found
