@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 
 from mluops_cli.core.events import CaseFinished, Event, Loaded, RunFinished, RunStarted
 from mluops_cli.core.hardware.machine import environment
-from mluops_cli.core.record import RESULTS, Record, RecordError, read_record
+from mluops_cli.core.record import RESULTS, Record, RecordError, parse_record
 from mluops_cli.results.origin import sign
 from schemas.atomic_files import write_failure, write_text
 from schemas.errors import InputError, SourceLocation, UnavailableError
@@ -81,10 +81,9 @@ class JsonResults:
         if not self._kept:
             self._lines.truncate(0)
             return
-        parse = _parser()
 
         def is_kept(line: bytes) -> bool:
-            return line.endswith(b"\n") and parse(line)["case"] in self._kept
+            return line.endswith(b"\n") and parse_record(line).case in self._kept
 
         if all(map(is_kept, _lines(path))):
             return
@@ -149,12 +148,12 @@ def read_results(out: Path) -> Iterator[Record]:
 
     A last line that was cut off (a kill, a full disk) is ignored.
     """
-    path, parse = out / RESULTS, _parser()
+    path = out / RESULTS
     for number, line in enumerate(_lines(path), 1):
         if line.endswith(b"\n"):
             try:
-                record = read_record(parse(line))
-            except (ValueError, TypeError, AttributeError) as error:
+                record = parse_record(line)
+            except (ValueError, RecursionError) as error:
                 found = f", {error}" if isinstance(error, RecordError) else ""
                 place = SourceLocation(str(path), number)
                 raise InputError(f"expected a result of mluops run{found}", place) from None
@@ -169,19 +168,6 @@ def _lines(path: Path) -> Iterator[bytes]:
             yield from file
     except FileNotFoundError:
         return
-
-
-def _parser() -> Callable[[bytes], Any]:
-    """What parses a line of JSON. pydantic's reader takes half the time and shares keys; json accepts all the rest."""
-    from pydantic_core import from_json  # here: a run only writes
-
-    def parse(line: bytes) -> Any:
-        try:
-            return from_json(line, allow_inf_nan=False)
-        except ValueError:
-            return json.loads(line)
-
-    return parse
 
 
 def refuse_special(path: Path) -> None:

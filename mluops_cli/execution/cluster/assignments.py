@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections import Counter, deque
@@ -14,7 +13,7 @@ from typing import Any, Final
 from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseStarted, WorkerLost
-from mluops_cli.core.record import read_record
+from mluops_cli.core.record import parse_record
 from mluops_cli.execution.cluster.batch import Batch
 from mluops_cli.execution.cluster.members import Members
 from mluops_cli.execution.cluster.scheduler import erred_on, within
@@ -102,7 +101,7 @@ class Assignments:
             return
         batch.cases.remove(case)
         batch.running = None
-        made = read_record(json.loads(record))
+        made = parse_record(record.encode())
         made.worker = self.name(batch)
         self.finished[made.worker] += 1
         self.recorder.enter(case, made)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -16,6 +15,7 @@ from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -176,7 +176,7 @@ def _data(run: FinishedRun, sections: Mapping[str, int], doubts: Doubts) -> dict
 
 def _json(data: Any) -> Markup:
     """JSON for a script element: the HTML parser sees no < or & in it."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    text = msgspec.json.encode(data).decode()
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
