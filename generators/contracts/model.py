@@ -27,6 +27,16 @@ VENDOR: Final = "vendor"
 OURS: Final = "ours"
 
 
+def as_tuples(params: Params) -> Env:
+    """Parameters as contracts have them: the lists of calls and files become tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
+
+
+def as_lists(params: Params) -> dict[str, Any]:
+    """Parameters as calls and files have them: tuples become lists."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in params.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
     """One tensor of an operator.

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contracts.file_parameters import parameters_of
+from generators.contracts.model import as_lists
 from generators.data.random_data import KINDS, RandomData
 from generators.importing.draft import CaseDraft, Imported, Note, TensorDraft, dist_of, plain
 from generators.operator_registry import operators
@@ -39,7 +40,7 @@ def read_dump(path: Path, name: str, enum_numbering: str = CURRENT) -> Imported:
             name,
             [_tensor(record, True, imported.note) for record in case.inputs],
             [_tensor(record, False, imported.note) for record in case.outputs],
-            {key: list(value) if isinstance(value, tuple) else value for key, value in params.items()},
+            as_lists(params),
             _criteria(case, imported.note),
             illegal=case.meta is not None and bool(case.meta.expect) and SUCCESS not in case.meta.expect,
         )

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from generators.contracts.checks import illegal_case, other_number, violations
 from generators.contracts.conditions import Violation
-from generators.contracts.model import OURS, Contract
+from generators.contracts.model import OURS, Contract, as_tuples
 from generators.contracts.operator import Operator
 from generators.importing.draft import CaseDraft, Note, TensorDraft
 from generators.specs.case_builder import CaseBuilder
@@ -71,7 +71,7 @@ def _set_expectation(entry: Entry, draft: CaseDraft, contract: Contract, params:
         name: Descriptor(tensor.layout or "", tensor.dtype or "", tensor.shape, _strides(tensor))
         for name, tensor in zip(contract.tensors, tensors, strict=True)
     }
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
+    given = as_tuples(params)
     found: list[Violation] = violations(contract, descriptors, given)
     if len(found) > 1 or (found and not found[0].statuses):
         raise InputError(illegal_case(contract.op, found))

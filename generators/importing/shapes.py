@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.contracts.model import Env, TensorSpec
+from generators.contracts.model import Env, TensorSpec, as_tuples
 from generators.data.rng import keyed_generator
 from generators.expressions import UNCOMPUTABLE, Expression, parse_expression
 from generators.importing.config_models import CaseConfig, RandomShape
@@ -90,7 +90,7 @@ def _legal(
         return [_sampled(shape, (), {}, rng, place) for shape in shapes]
     contract = operators()[op].contract
     passed = {each.name for each in contract.passed_parameters}
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
+    given = as_tuples(params)
     for _ in range(_TRIES):
         env: Env = {name: value for name, value in given.items() if name in passed}
         found = [_sampled(shape, spec.dims, env, rng, place) for shape, spec in zip(shapes, specs, strict=True)]

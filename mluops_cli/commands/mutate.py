@@ -16,10 +16,11 @@ from mluops_cli.commands import run_options
 from mluops_cli.commands.gen import make_cases
 from mluops_cli.commands.heartbeat import Heartbeat
 from mluops_cli.commands.options import jobs_option, keywords_option, make_folder, plugin_option, suites_option
+from mluops_cli.commands.problems import none_selected
 from mluops_cli.commands.run_options import DEFAULTS
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.escaping import one_line
-from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, PASSED
+from mluops_cli.core.statuses import FAILED, INTERRUPTED, PASSED
 from schemas.case_ids import id_parts
 from schemas.suggest import counted
 
@@ -85,8 +86,7 @@ def command(ops: tuple[str, ...], paths: tuple[Path, ...], out: Path, **given: A
     make_folder(out)
     cases = _selected(ops, paths, out, given)
     if not cases:
-        click.echo("no case is selected", err=True)
-        return NOTHING_SELECTED
+        return none_selected()
     found: list[OperatorMutants] = []
     with mutant_file(out, resume=given["resume"]) as file, interruptible() as interrupt:
         for op, chosen in cases.items():

@@ -7,6 +7,7 @@ from typing import Final
 import rich_click as click
 
 from mluops_cli.core.escaping import one_line, visible
+from mluops_cli.core.statuses import NOTHING_SELECTED
 
 _REASON: Final = 500  # characters
 
@@ -14,6 +15,12 @@ _REASON: Final = 500  # characters
 def brief(reason: str) -> str:
     """The reason of a failure in one line, cut where it is long."""
     return one_line(reason, _REASON)
+
+
+def none_selected() -> int:
+    """Say that no case is selected; the exit code of that."""
+    click.echo("no case is selected", err=True)
+    return NOTHING_SELECTED
 
 
 def report_problem(text: object) -> None:

@@ -19,6 +19,7 @@ from mluops_cli.commands.options import (
     plugin_option,
     suites_option,
 )
+from mluops_cli.commands.problems import none_selected
 from mluops_cli.commands.run_options import DEFAULTS, Given
 from mluops_cli.core.hardware.machine import cores
 
@@ -84,7 +85,6 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     3 our own failure, 5 nothing selected, 130 interrupted.
     """
     from mluops_cli.core.discovery import plan_cases
-    from mluops_cli.core.statuses import NOTHING_SELECTED
     from mluops_cli.execution.supervisor import run_cases
     from mluops_cli.results.jsonl import JsonResults, refuse_foreign
     from mluops_cli.results.resume import earlier_results
@@ -93,8 +93,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     settings = _settings(out, given)
     cases = plan_cases(paths, **chosen, out=out, enum_numbering=given["enum_numbering"])
     if not cases:
-        click.echo("no case is selected", err=True)
-        return NOTHING_SELECTED
+        return none_selected()
     make_folder(out)
     refuse_foreign(out)
     reports = run_options.report_files(out, given)

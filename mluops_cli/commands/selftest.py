@@ -18,7 +18,7 @@ from mluops_cli.commands.options import (
     plugin_option,
     suites_option,
 )
-from mluops_cli.commands.problems import report_problem
+from mluops_cli.commands.problems import none_selected, report_problem
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.escaping import one_line
 
@@ -49,14 +49,13 @@ def command(
     missed, a right output failed or nothing was injected, 2 a case file is wrong, 5 nothing selected.
     """
     from mluops_cli.core.discovery import plan_cases
-    from mluops_cli.core.statuses import FAILED, NOTHING_SELECTED, PASSED, WRONG_INPUT
+    from mluops_cli.core.statuses import FAILED, PASSED, WRONG_INPUT
     from schemas.errors import MluopsError
 
     with _case_files(paths, suites) as folders:
         cases = plan_cases(folders, suites=suites, keywords=keywords, enum_numbering=enum_numbering)
         if not cases:
-            click.echo("no case is selected", err=True)
-            return NOTHING_SELECTED
+            return none_selected()
         tested, broken = [], False
         for case in cases:
             try:

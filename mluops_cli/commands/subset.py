@@ -7,7 +7,8 @@ from pathlib import Path
 import rich_click as click
 
 from mluops_cli.commands.options import Duration, generation_option, keywords_option, plugin_option, suites_option
-from mluops_cli.core.statuses import NOTHING_SELECTED, PASSED
+from mluops_cli.commands.problems import none_selected
+from mluops_cli.core.statuses import PASSED
 
 
 @click.command(epilog="Example: mluops subset cases --by mutants --budget 60s --out quick.txt")
@@ -63,8 +64,7 @@ def command(
 
     cases = plan_cases(paths, suites=suites, keywords=keywords, enum_numbering=enum_numbering)
     if not cases:
-        click.echo("no case is selected", err=True)
-        return NOTHING_SELECTED
+        return none_selected()
     refuse_inputs({"--out": out}, [file for case in cases for file in case.files])
     ids = [case.id for case in cases]
     choice = choose(killing_power(folder, ids) if measure == "mutants" else covering_power(cases), budget)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from generators.contracts import checks
 from generators.contracts.conditions import Violation
+from generators.contracts.model import as_tuples
 from generators.operator_registry import operators
 from mluops_cli.implementations.base import Call
 
@@ -13,7 +14,7 @@ def violations(call: Call) -> list[Violation]:
     operator = operators().get(call.op)
     if operator is None:
         return []
-    params = {name: tuple(value) if isinstance(value, list) else value for name, value in call.params.items()}
+    params = as_tuples(call.params)
     return checks.violations(operator.contract, call.descriptors, params)
 
 

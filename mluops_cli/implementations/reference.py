@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 
+from generators.contracts.model import as_tuples
 from generators.operator_registry import operators
 from mluops_cli.implementations.base import Array, Call, CannotShow, Implementation, Outcome
 from mluops_cli.implementations.call_contract import violations
@@ -36,7 +37,7 @@ class Reference(Implementation):
             raise CannotShow(f"operator {call.op} has no reference kernel")
         if status := _refusal(call):
             return Outcome(status)
-        params = {name: tuple(value) if isinstance(value, list) else value for name, value in call.params.items()}
+        params = as_tuples(call.params)
         start = time.perf_counter()
         inputs = {name: _data(array, call, name) for name, array in call.inputs.items()}
         shapes = {name: descriptor.dims for name, descriptor in call.descriptors.items() if descriptor is not None}

@@ -10,6 +10,7 @@ import numpy as np
 
 from generators.casegen.node import build_node
 from generators.contracts.case import Case, TensorPlan
+from generators.contracts.model import as_tuples
 from generators.operator_registry import operators
 from mluops_cli.implementations.base import Call, CannotShow, Outcome
 from schemas.casefiles.reading import read_case, write_case
@@ -49,7 +50,7 @@ def _node_of(call: Call) -> Any:
         call.op,
         "relations",
         "related",
-        {name: tuple(value) if isinstance(value, list) else value for name, value in call.params.items()},
+        as_tuples(call.params),
         tuple(plans[each.name] for each in contract.inputs),
         tuple(plans[each.name] for each in contract.outputs),
         {each.name: () for each in contract.outputs},

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Final
 
 from generators.contracts.case import Case, TensorPlan
-from generators.contracts.model import LARGE, UNKNOWN
+from generators.contracts.model import LARGE, UNKNOWN, as_lists
 from generators.contracts.negative_cases import as_invalid, broken, illegal_variants
 from generators.specs.case_builder import CaseBuilder
 from generators.specs.conversions import Problem, expect_words, fault_words, tensor_words
@@ -107,7 +107,7 @@ def _entry(domain: Domain, case: Case, name: str, seed: int) -> dict[str, Any] |
     """The case as an entry of a spec; None where the grammar can't say it."""
     entry: dict[str, Any] = {"name": name, "seed": seed}
     if case.params:
-        entry["params"] = {key: list(each) if isinstance(each, tuple) else each for key, each in case.params.items()}
+        entry["params"] = as_lists(case.params)
     for role, plans in (("inputs", case.inputs), ("outputs", case.outputs)):
         entry[role] = {plan.name: _tensor(domain, plan, role == "inputs") for plan in plans}
     entry |= expect_words(case.expect, beyond_design=case.beyond_design)
