@@ -9,7 +9,6 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -329,7 +328,10 @@ def stray_message(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> A
 @misbehaves
 def stray_message_later(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     right(op, inputs, outputs, params)
-    threading.Timer(0.3, _into_pipes, [b'\0\0\0\x12{"status": "pass"}']).start()
+    if os.fork() == 0:
+        time.sleep(0.3)
+        _into_pipes(b'\0\0\0\x12{"status": "pass"}')
+        os._exit(0)
 
 
 @misbehaves

@@ -189,12 +189,12 @@ def test_timed_runs_are_judged(tmp_path: Path, run: Any) -> None:
     assert record["reason"].startswith("repeat 2, after right ones: y: ")
 
 
-def test_stopped_clocks_of_the_time_module_stop_no_measurement(tmp_path: Path, run: Any) -> None:
+def test_stopped_clocks_of_the_time_module_are_named(tmp_path: Path, run: Any) -> None:
     path = write_psamask(tmp_path / "cases", "one")
     ran = run(path, "--impl", f"python:{PLUGIN}:stops_clocks", "--perf", "--timeout", "10", *PEAKS)
     (record,) = ran.records.values()
-    assert record["status"] == "pass"
-    assert record["latency_us"] > 0
+    assert record["status"] == "fail"
+    assert record["reason"] == "clock replaced: time.perf_counter"
 
 
 def test_d23_a_latency_of_0_is_unmeasured(tmp_path: Path, run: Any) -> None:
