@@ -21,7 +21,7 @@ from generators.contracts.conditions import Violation
 from generators.contracts.faults import NULL_HANDLE, NULL_PARAMETERS, NULL_WORKSPACE_SIZE, tensors_with
 from mluops_cli.implementations.base import Array, BadAnswer, Call, CannotShow, Outcome, OutOfBounds
 from mluops_cli.implementations.call_contract import scalar_names, violations
-from mluops_cli.implementations.left_behind import Watch
+from mluops_cli.implementations.left_behind import Watch, folder_of
 from mluops_cli.implementations.workspace import granted_bytes, poisoned, size_is_asked
 from schemas.errors import InputError
 from schemas.status import SUCCESS, status_name
@@ -35,6 +35,7 @@ class CallableKernel:
 
     def __init__(self, target: Callable[..., Any]) -> None:
         self.target = target
+        self.folder = folder_of(target)
         self.keywords = _keywords(target, "descriptors", "handle")
         self.workspace_size: Callable[..., Any] | None = getattr(target, "workspace_size", None)
         self.size_keywords = _keywords(self.workspace_size, "descriptors", "handle", "size")
@@ -59,7 +60,7 @@ class CallableKernel:
             call = replace(call, params={**call.params, "workspace": None if workspace is None else workspace.bytes})
         arguments, keywords = _arguments(call, self.keywords)
         self.synchronize()  # work of an earlier call must not count
-        watch = Watch()
+        watch = Watch(self.folder)
         start = _clock()
         answer = self.target(*arguments, **keywords)
         self.synchronize()

@@ -68,8 +68,13 @@ def test_a_thread_that_waits_for_its_time_is_named() -> None:
 
 
 def test_a_thread_that_ends_at_once_counts_as_time_of_the_call() -> None:
-    outcome = called(threading.Thread(target=time.sleep, args=(0.004,)).start)
+    outcome = called(threading.Thread(target=lambda: time.sleep(0.004)).start)
     assert outcome.latency_us > 3_900
+
+
+def test_threads_of_libraries_may_stay() -> None:
+    """Such as the monitor of tqdm: they wake up from time to time."""
+    assert called(threading.Thread(target=RELEASED.wait, args=(60,), daemon=True).start).status == "SUCCESS"
 
 
 def test_threads_of_before_are_nobody_s_business() -> None:
