@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEMO   := out/demo
 TORCH  := .venv-torch
+TRITON := .venv-triton
 CLUSTER := .venv-cluster
 GPU_PYTHON ?= python3
 GPU_MLUOPS := env PYTHONPATH=".:$$PYTHONPATH" $(GPU_PYTHON) -m mluops_cli
@@ -16,11 +17,11 @@ export PYTHONDONTWRITEBYTECODE :=
 WHEEL  := .venv-wheel
 PYTHONS := 3.10 3.12 3.13
 
-.PHONY: help install demo test quick test-torch test-cluster test-wheel test-pythons gpu-check test-bounds test-slow \
-	coverage check format bench docs faults proto schemas fingerprints browser wheel clean
+.PHONY: help install demo test quick test-torch test-triton test-triton-suites test-cluster test-wheel test-pythons \
+	gpu-check test-bounds test-slow coverage check format bench docs faults proto schemas fingerprints browser wheel clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
 
 install: $(STAMP)  ## a virtual environment in .venv with the tool and what its development needs
 
@@ -58,9 +59,25 @@ $(TORCH)/.installed: pyproject.toml
 	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-gpu-check:  ## on a machine with a GPU: --impl torch:device=cuda, all operators (GPU_PYTHON: one that has torch)
+test-triton: $(TRITON)/.installed  ## the tests of --impl triton in its interpreter on the CPU, with Triton in .venv-triton
+	$(TRITON)/bin/pytest -q -m "triton and not slow" tests/mluops_cli/implementations/triton
+
+test-triton-suites: $(TRITON)/.installed  ## the small suites of all operators in Triton's interpreter: minutes
+	$(TRITON)/bin/pytest -q -m "triton and slow" tests/mluops_cli/implementations/triton
+
+$(TRITON)/.installed: pyproject.toml
+	test -x $(TRITON)/bin/python || $(PYTHON) -m venv $(TRITON)
+	$(TRITON)/bin/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' 'triton==3.9.0'
+	$(TRITON)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+gpu-check:  ## on a machine with a GPU: --impl torch and triton, all operators, then a table of their speed (GPU_PYTHON has both)
 	timeout 300 $(GPU_MLUOPS) gen --suite demo,boundary,nan_inf,zero_element,network --out $(GPU_OUT)/cases
-	timeout 240 $(GPU_MLUOPS) run $(GPU_OUT)/cases --impl torch:device=cuda -j 2 --out $(GPU_OUT)/results
+	timeout 240 $(GPU_MLUOPS) run $(GPU_OUT)/cases --impl torch:device=cuda -j 2 --out $(GPU_OUT)/torch
+	timeout 240 $(GPU_MLUOPS) run $(GPU_OUT)/cases --impl triton -j 2 --out $(GPU_OUT)/triton
+	for impl in torch:device=cuda triton; do timeout 240 $(GPU_MLUOPS) run $(GPU_OUT)/cases --suite network --impl $$impl \
+	  --perf --min-time 0.02 --bound off -j 1 --out $(GPU_OUT)/perf-$${impl%%:*} || exit 1; done
+	env PYTHONPATH=".:$$PYTHONPATH" $(GPU_PYTHON) -m tools.device_table $(GPU_OUT)/perf-triton $(GPU_OUT)/perf-torch cuda
 
 test-cluster: $(CLUSTER)/.installed  ## the tests of --scheduler, with Dask in .venv-cluster
 	$(CLUSTER)/bin/pytest -q -m "cluster and not slow" tests/mluops_cli/execution/cluster
@@ -126,4 +143,4 @@ wheel: install  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist .
 
 clean:  ## remove what make made: the environment, demo output, caches
-	rm -rf $(VENV) $(CLUSTER) $(TORCH) $(WHEEL) $(PYTHONS:%=.venv-%) out dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CLUSTER) $(TORCH) $(TRITON) $(WHEEL) $(PYTHONS:%=.venv-%) out dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -20,7 +20,12 @@ from mluops_cli.core.statuses import OUR_FAILURE
 from mluops_cli.core.units import format_bytes
 from schemas.version import __version__
 
-_EXTRAS: Final = {"torch": "torch", "cluster": "distributed", "zstd": "zstandard"}  # extra -> the module it brings
+_EXTRAS: Final = {
+    "torch": "torch",
+    "triton": "triton",
+    "cluster": "distributed",
+    "zstd": "zstandard",
+}  # extra -> the module it brings
 _SCARCE: Final = 2**30  # bytes of memory or disk below which a network suite can't be handled
 
 
@@ -94,6 +99,8 @@ def _extras() -> Iterator[Finding]:
 
 def _parts() -> Iterator[Finding]:
     """The parts of mluops that are loaded for the check."""
+    if find_spec("torch") is not None:
+        yield _tried("devices", _devices)
     yield _tried("BLAS", _blas)
     yield _tried("protobuf runtime", _protobuf)
     yield _tried("operators", _operators)
@@ -121,6 +128,12 @@ def _protobuf() -> str:
 
     pool()
     return f"{api_implementation.Type()}; the case file's descriptor loads"
+
+
+def _devices() -> str:
+    from mluops_cli.implementations.on_device.device_options import devices
+
+    return ", ".join(devices())
 
 
 def _operators() -> str:

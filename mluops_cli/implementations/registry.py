@@ -25,6 +25,7 @@ _BUNDLED: Final = {
     "reference": "mluops_cli.implementations.reference:Reference",
     "python": "mluops_cli.implementations.python:Python",
     "torch": "mluops_cli.implementations.torch:Torch",
+    "triton": "mluops_cli.implementations.triton:Triton",
     "exec": "mluops_cli.implementations.exec:Exec",
     "capi": "mluops_cli.implementations.capi:CApi",
 }

@@ -10,6 +10,7 @@ from mluops_cli.implementations.callables import CallableKernel
 
 if TYPE_CHECKING:
     from mluops_cli.implementations.on_device.device import Device
+    from mluops_cli.implementations.on_device.device_callable import Around
 
 
 class DeviceImplementation(Implementation):
@@ -29,10 +30,10 @@ class DeviceImplementation(Implementation):
 class DeviceKernel:
     """A callable on tensors, called with the runner's calls."""
 
-    def __init__(self, target: Any, device: Device) -> None:
+    def __init__(self, target: Any, device: Device, around: Around | None = None) -> None:
         from mluops_cli.implementations.on_device.device_callable import DeviceCallable
 
-        self._target = DeviceCallable(target, device)
+        self._target = DeviceCallable(target, device, around)
         self._kernel = CallableKernel(self._target)
 
     def __call__(self, call: Call) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import Any
 
@@ -14,17 +15,19 @@ from mluops_cli.implementations.on_device.device import Device
 from mluops_cli.implementations.on_device.device_memory import DeviceMemory
 
 _Arrays = Mapping[str, Array | None]
+Around = Callable[[Mapping[str, torch.Tensor]], AbstractContextManager[None]]
 
 
 class DeviceCallable:
     """f(op, inputs, outputs, params[, descriptors][, handle]) of tensors, called as a `python:` callable is.
 
     latency_us is the device's time of the last call, without copies. f.workspace_size gets tensors of the device
-    "meta", which have shapes, dtypes and strides but no memory.
+    "meta", which have shapes, dtypes and strides but no memory. around: a context for each call, given all tensors.
     """
 
-    def __init__(self, target: Callable[..., Any], device: Device) -> None:
+    def __init__(self, target: Callable[..., Any], device: Device, around: Around | None = None) -> None:
         self.device = device
+        self._around = around or (lambda _: nullcontext())
         self.target = target
         self.__wrapped__ = target  # whose signature tells which keywords it takes
         self.latency_us: float | None = None
@@ -50,12 +53,14 @@ class DeviceCallable:
         workspace = self._placed({"workspace": params.get("workspace")})
         if (held := workspace["workspace"]) is not None:
             params = {**params, "workspace": held.tensor}
-        with self.device.timed() as taken:
+        placed = [*given.items(), *wanted.items(), *workspace.items()]
+        tensors = {name: memory.tensor for name, memory in placed if memory is not None}
+        with self._around(tensors), self.device.timed() as taken:
             answer = self.target(op, _tensors(given), _tensors(wanted), params, **keywords)
             if self._finish is not None:
                 self._finish()
         self.latency_us = taken[0]
-        for name, memory in [*given.items(), *wanted.items(), *workspace.items()]:
+        for name, memory in placed:
             if memory is not None and (damage := memory.damage()):
                 raise OutOfBounds(f"{name}: {damage}")
         for name, memory in given.items():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from schemas.errors import InputError, UnavailableError
 
@@ -35,6 +37,19 @@ def device_named(implementation: str, name: str) -> Device:
     from mluops_cli.implementations.on_device.device import Device
 
     return Device(name)
+
+
+def devices() -> Iterator[str]:
+    """Yield the devices that torch finds here, with the names of those that have one; torch must be installed."""
+    torch: Any = importlib.import_module("torch")
+    with suppress(Exception):  # not installed, or broken: then there is no mlu
+        importlib.import_module("torch_mlu")
+    yield "cpu"
+    for kind in KINDS[1:]:
+        module: Any = getattr(torch, kind, None)
+        if module is not None and module.is_available():
+            for number in range(module.device_count()):
+                yield f"{kind}:{number} ({module.get_device_name(number)})"
 
 
 def import_problem(module: str, extra: str) -> str | None:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from mluops_cli.implementations.loading import foreign_code, module_name
+from mluops_cli.implementations.on_device.device_options import split_target
 from schemas.errors import InputError
 
 _PACKAGES: Final = {
@@ -47,6 +48,8 @@ def source_modules(impl: str) -> tuple[str, ...]:
     InputError where the implementation isn't Python, or its source isn't known.
     """
     name, _, options = impl.partition(":")
+    if name == "torch" and (target := split_target(options)[0]):
+        name, options = "python", target
     if name in _PACKAGES:
         return _PACKAGES[name]
     if name != "python":

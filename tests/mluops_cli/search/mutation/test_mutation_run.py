@@ -12,7 +12,7 @@ from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.search.mutation.fork_server import TrialResult
 from mluops_cli.search.mutation.mutants import Mutant
 from mluops_cli.search.mutation.mutation_run import OperatorSession
-from mluops_cli.search.mutation.sources import Mutation
+from mluops_cli.search.mutation.sources import Mutation, source_modules
 from mluops_cli.search.mutation.trial import CaseResult
 
 
@@ -56,3 +56,8 @@ def test_a_mutant_that_can_not_be_loaded_is_killed() -> None:
 def test_a_faulty_kernel_that_no_case_shows_survives() -> None:
     mutant = Mutant("m", "k.py", 0, "faulty_kernel", (), None, frozenset({0}), "python:k.py:m")
     assert session()._record(mutant, TrialResult(0, [CaseResult(0, "pass", answer="right")])).status == "survived"
+
+
+def test_the_source_of_a_callable_on_tensors_is_its_own() -> None:
+    assert source_modules("torch:kernels.py:f,device=cuda") == source_modules("python:kernels.py:f")
+    assert source_modules("torch:device=cuda") == source_modules("torch")
