@@ -1,4 +1,4 @@
-"""Cases over worker processes: a failure stays with its case, a death is told, memory bounds what runs at once."""
+"""Cases over worker processes: a failure stays with its case, a death is reported, memory bounds what runs at once."""
 
 from __future__ import annotations
 

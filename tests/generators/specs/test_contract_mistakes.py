@@ -1,4 +1,4 @@
-"""Entries that break the contract: each mistake is told with its place in the file, in plain words."""
+"""Entries that break the contract: each mistake is reported with its place in the file, in plain words."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_words_of_a_broken_rule(tmp_path: Path) -> None:
     assert line.endswith("feature dim 0 is 2, expected 1")
     (line,) = refusal(tmp_path, entry.replace("[2, 0", "[1, 0"), "masked_im2col_forward")
     assert line.endswith("C is 0, expected 1 or more")
-    # A tuple where a number belongs is told as that alone, not by every dim that reads it.
+    # A tuple where a number belongs is reported as that alone, not by every dim that reads it.
     given = entry.replace("[2, 0", "[1, 1").replace("kernel_h: 3", "kernel_h: [3]")
     output = given.replace("}}}", "}}, outputs: {data_col: {shape: [6, 11]}}}")
     (line,) = refusal(tmp_path, output, "masked_im2col_forward")

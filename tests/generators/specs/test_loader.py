@@ -1,4 +1,4 @@
-"""Spec files against the grammar: every mistake is told with its place, all at once."""
+"""Spec files against the grammar: every mistake is reported with its place, all at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cases are meant: specs, operators, suites; everything wrong is told at once."""
+"""Which cases are meant: specs, operators, suites; everything wrong is reported at once."""
 
 from __future__ import annotations
 

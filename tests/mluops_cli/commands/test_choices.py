@@ -1,14 +1,16 @@
-"""The choices of options are those of the modules that take them; these are not imported for --help."""
+"""Choices and defaults of options are those of the modules that take them; these are not imported for --help."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import click
 
-from generators.casegen.write_options import FORMATS
+from generators.casegen.write_options import FORMATS, WriteOptions
 from generators.error_bounds.precision import PRECISIONS
-from mluops_cli.commands import gen, run
+from mluops_cli.commands import fuzz, gen, mutate, run, run_options
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.reports.ci import Server
 from mluops_cli.reports.markdown.translations import LANGUAGES
 
@@ -24,3 +26,13 @@ def test_choices() -> None:
     assert choices(run.command, "accumulate") == list(PRECISIONS)
     assert choices(run.command, "lang") == list(LANGUAGES)
     assert choices(run.command, "ci") == ["auto", *get_args(Server)]
+
+
+def test_defaults() -> None:
+    given = gen.command.make_context("gen", []).params
+    assert gen._options(given) == WriteOptions(Path("mluops-cases"), jobs=given["jobs"])
+    plain = run_options.case_options(run.command.make_context("run", ["cases"]).params)
+    assert plain == CaseOptions()
+    assert run_options.case_options(mutate.command.make_context("mutate", []).params) == plain
+    searching = run_options.case_options(fuzz.command.make_context("fuzz", []).params)
+    assert searching == CaseOptions(timeout=30.0, bound="fail", relations=True)

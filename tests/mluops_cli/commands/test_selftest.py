@@ -1,4 +1,4 @@
-"""`mluops selftest`: every must-see fault of the small suites is caught, and a judge that overlooks one is told on."""
+"""`mluops selftest`: every must-see fault of the small suites is caught, and a judge that overlooks one is reported."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def other_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept(out: Path, *paths: Path) -> tuple[list[str], list[str]]:
-    """The files in OUT/failures after a run in which these cases fail, and what is told of it."""
+    """The files in OUT/failures after a run in which these cases fail, and what is said of it."""
     told: list[str] = []
     listener = KeepFailures(out, told.append)
     records = [read_record(record(f"alien_op/general/{path.stem}", "fail", file=str(path))) for path in paths]
