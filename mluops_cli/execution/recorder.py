@@ -25,7 +25,8 @@ class RunSettings:
 
     jobs: cases at once. max_failures: no case is started after so many have failed. strict: mistrusted fails.
     partial: the cases are a part of those that are selected (--shard). earlier: the results of an earlier run that
-    --resume keeps. waive: what waivers make of a record.
+    --resume keeps. waive: what waivers make of a record. memory: bytes that a case may take where the options don't
+    say it; None: it is measured when the run starts.
     """
 
     worker: WorkerSettings
@@ -36,6 +37,7 @@ class RunSettings:
     partial: bool = False
     earlier: Earlier = field(default_factory=Earlier)
     waive: Callable[[Record], Record] | None = None
+    memory: int | None = None
 
     @property
     def options(self) -> CaseOptions:

@@ -26,7 +26,7 @@ from mluops_cli.processes.scratch_dir import sweep
 from mluops_cli.processes.tree_memory import memory_held, process_trees
 from schemas.errors import InputError, UnavailableError
 
-__all__ = ["RunSettings", "run_cases"]
+__all__ = ["RunSettings", "memory_for_a_case", "run_cases"]
 
 _TICK: Final = 1.0  # seconds between heartbeats
 _START_LIMIT: Final = 30.0  # seconds in which a worker may load the implementation, even if the timeout is shorter
@@ -72,9 +72,10 @@ class _Supervisor:
     beaten: float = 0.0  # time of the last heartbeat
     looked: float = 0.0  # time of the last check of memory
     look_after: float = _LOOK  # seconds from then to the next check
-    memory: int = field(default_factory=lambda: int(available_memory() * _MEMORY_LIMIT))
+    memory: int = 0  # bytes that a case may take
 
     def run(self, cases: Sequence[PlannedCase]) -> RunFinished:
+        self.memory = self.settings.options.memory or self.settings.memory or memory_for_a_case()
         self.waiting.extend(self.recorder.open(cases, self.settings.jobs))
         if self.warm:
             self.idle.extend(self.warm)
@@ -192,7 +193,7 @@ class _Supervisor:
         The limit of the system (RLIMIT_AS) is of no use: it counts address space, with mapped files and the hundreds of
         gigabytes that device drivers reserve, and it holds for each process, not for a case with all that it starts.
         """
-        limit = self.settings.options.memory or self.memory
+        limit = self.memory
         watched = [worker for worker in self.running if now - worker.since >= _LOOK]
         trees = process_trees([worker.pid for worker in watched]) if watched else {}
         for worker in watched:
@@ -277,6 +278,11 @@ class _Supervisor:
             worker.close()
         with suppress(OSError):
             sweep()  # scratch directories of programs that were ended with their workers
+
+
+def memory_for_a_case() -> int:
+    """Bytes of memory that a case may take without --memory."""
+    return int(available_memory() * _MEMORY_LIMIT)
 
 
 def _mib(size: int) -> str:

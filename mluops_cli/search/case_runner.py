@@ -13,7 +13,7 @@ from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseFinished, Event, Heartbeat, RunFinished
 from mluops_cli.core.record import Record
 from mluops_cli.execution.case_source import CaseSource
-from mluops_cli.execution.supervisor import RunSettings, run_cases
+from mluops_cli.execution.supervisor import RunSettings, memory_for_a_case, run_cases
 from mluops_cli.execution.workers.handle import WorkerProcess
 from mluops_cli.processes.scratch_dir import scratch_directory, sweep
 from mluops_cli.search.case_making import Entry, make_case
@@ -54,7 +54,7 @@ class CaseRunner:
 
     def __init__(self, options: CaseOptions, folder: Path, jobs: int, keep_outputs: int | None = None) -> None:
         worker = WorkerSettings(options, keep_outputs=keep_outputs, out=str(folder))
-        self.settings = RunSettings(worker, folder, jobs=jobs)
+        self.settings = RunSettings(worker, folder, jobs=jobs, memory=memory_for_a_case())
         self.folder = folder
         self._warm: list[WorkerProcess] = []
 

@@ -133,10 +133,10 @@ class Attempts:
         """
         if self._stopped():
             raise Ended(INTERRUPTED)
-        self.runs += 1
         found: list[Record] = []
         case = replace(case, relations=self._wanted is None or self._wanted.of_relation)
         finished = self._runner.run([case], lambda record: found.append(record) if wanted(record) else None)
+        self.runs += 1
         if finished.interrupted:
             raise Ended(INTERRUPTED)
         return found[0] if found else None

@@ -170,9 +170,12 @@ class Candidate:
 
     @property
     def drawn(self) -> bool:
-        """Whether values of the call depend on its seed."""
+        """Whether values of the call depend on its seed. UNCOMPUTABLE as env."""
+        shapes = self.shapes()
         return any(
-            not isinstance(each, np.ndarray) and not {"constant", "sequence", "file"} & set(each)
+            not isinstance(each, np.ndarray)
+            and not {"constant", "sequence", "file"} & set(each)
+            and 0 not in shapes[name]
             for name, each in self.values.items()
         )
 

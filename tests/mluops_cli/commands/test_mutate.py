@@ -188,28 +188,43 @@ def test_what_an_interrupt_leaves(kernel: Path) -> None:
 
 
 def test_what_the_death_of_the_fork_server_leaves(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command says so and what to do; the mutants judged before are in the file."""
+    """The command says so and what to do; the mutants judged before are in the file, and --resume judges the others."""
     (tmp_path / "kernel.py").write_text(KERNEL)
     (tmp_path / "checked.py").write_text(CHECKED)
     write_psamask(tmp_path / "cases", "case")
     judged: list[str] = []
-    add = records.MutantFile.add
+    begun: list[tuple[int, int]] = []  # mutants, and those that have a record before
+    add, begins = records.MutantFile.add, _Progress.begins
 
     def noted(file: records.MutantFile, record: records.MutantRecord | records.CasesRecord) -> None:
         add(file, record)
-        if isinstance(record, records.MutantRecord):
-            judged.append(record.mutant)
+        if isinstance(record, records.CasesRecord):
+            return
+        judged.append(record.mutant)
         if len(judged) == 3:
             for child in multiprocessing.active_children():
                 child.kill()
 
+    def begin(progress: _Progress, op: str, mutants: int, done: int) -> None:
+        begun.append((mutants, done))
+        begins(progress, op, mutants, done)
+
     monkeypatch.setattr(records.MutantFile, "add", noted)
-    impl, cases = f"python:{tmp_path}/checked.py:checked", tmp_path / "cases"
-    ran = cli("mutate", "--impl", impl, "--cases", cases, "-j", 1, "--drawn", 0, "--out", tmp_path / "out")
+    monkeypatch.setattr(_Progress, "begins", begin)
+    impl, out = f"python:{tmp_path}/checked.py:checked", tmp_path / "out"
+    words = ["mutate", "--impl", impl, "--cases", tmp_path / "cases", "-j", 1, "--drawn", 0, "--out", out]
+    ran = cli(*words)
     assert (ran.code, "the process that runs the mutants ended" in ran.err) == (3, True), ran.err
     assert "--resume goes on" in ran.err
-    assert set(judged) == set(read_mutants(tmp_path / "out")[OP].mutants)
+    before = read_mutants(out)[OP].mutants
+    assert set(judged) == set(before)
     assert len(judged) == 3
+    ran = cli(*words, "--resume")
+    assert ran.code in (0, 1), ran.err
+    after = read_mutants(out)[OP].mutants
+    assert begun == [(len(after), 0), (len(after), 3)]
+    assert sorted(judged) == sorted(after)  # each once
+    assert {name: after[name] for name in before} == before
 
 
 def test_progress_is_shown_while_mutants_are_judged_and_compared(capsys: pytest.CaptureFixture[str]) -> None:

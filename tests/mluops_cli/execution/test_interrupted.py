@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from mluops_cli.execution.interrupt import interruptible
 from tests.mluops_cli.execution.conftest import PLUGIN, wait_until, write_psamask
 
 CASES = 40
@@ -151,3 +152,10 @@ def test_workers_end_with_a_supervisor_that_is_killed(way: str, cases: Path, tmp
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=30)
     wait_until(lambda: not any(each.is_running() and each.status() != "zombie" for each in children), seconds=5.0)
+
+
+def test_a_search_notices_the_signal_that_ends_one_of_its_runs() -> None:
+    with interruptible() as search:
+        with interruptible():
+            signal.raise_signal(signal.SIGINT)
+        assert search.is_set()

@@ -82,10 +82,10 @@ def test_another_symptom_is_not_what_is_wanted(tmp_path: Path) -> None:
 
 def test_what_a_budget_leaves_is_the_smallest_so_far(tmp_path: Path) -> None:
     runner = InProcess(implementation("psamask_forward", "first_mask_row_lost"), tmp_path)
-    found = shrink(runner, "psamask_forward", PSAMASK, Budget(20, 60.0))
+    found = shrink(runner, "psamask_forward", PSAMASK, Budget(10, 60.0))
     assert found is not None
-    assert found.runs == 20
-    assert found.line.endswith("20 runs (the budget is used up)")
+    assert found.runs == 10
+    assert found.line.endswith("10 runs (the budget is used up)")
     assert found.elements < 2 * 3 * 4 * 6
 
 
