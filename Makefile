@@ -18,7 +18,8 @@ WHEEL  := .venv-wheel
 PYTHONS := 3.10 3.12 3.13
 
 .PHONY: help install demo test quick test-torch test-triton test-triton-suites test-cluster test-wheel test-pythons \
-	gpu-check test-bounds test-slow coverage check format bench docs faults proto schemas fingerprints browser wheel clean
+	gpu-check test-bounds test-slow coverage check format bench docs planted faults proto schemas fingerprints browser \
+	wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -134,6 +135,9 @@ schemas: install  ## rebuild the JSON Schemas from the models
 
 fingerprints: install  ## tests/fingerprints.json: what the bundled cases hold
 	$(BIN)/python -m tools.fingerprints
+
+planted: install  ## how long mluops fuzz takes to find each planted fault; up to 80 minutes
+	$(BIN)/python -m tests.planted.measure
 
 faults: install  ## docs/faults.md: which case catches which faulty implementation, what the mutants of tiled say
 	$(BIN)/python -m tests.faulty.catalogue
