@@ -12,8 +12,8 @@ TINY: Final = (1 << 10, 128 << 10)
 _MIDDLE: Final = (128 << 10, 2 << 20)
 _FAR: Final = (512 << 10, 24 << 20)
 _LARGE_EVERY, _MIDDLE_EVERY = 200, 20  # of so many calls one is large, of middle size
-_FAR_EVERY, _FAR_AT = 30, 2  # of so many calls one raises a number far, at this place
-_ENDS_AT: Final = 16  # and one has numbers at the ends of their range
+_FAR_EVERY, _FAR_AT = 30, (2, 22)  # of so many calls some raise a number far, at these places
+_ENDS_AT: Final = 16  # and here one has numbers at the ends of their range
 _RAISED, _RAISED_TO = 0.1, 512 << 10  # fraction of the calls from a pair that may be larger, and how large
 
 
@@ -38,19 +38,20 @@ def kind_of(rng: Random, number: int, most: int) -> Kind:
     if number < _FIRST:
         return Kind(min(most, _SMALLEST), paired)
     if paired:
-        size = _between(rng, TINY)
+        size = between(rng, TINY)
         return Kind(min(most, max(size, _RAISED_TO) if rng.random() < _RAISED else size), paired)
     if number % _LARGE_EVERY == 0:
-        return Kind(_between(rng, (min(_MIDDLE[1], most), most)))
+        return Kind(between(rng, (min(_MIDDLE[1], most), most)))
     place = number % _FAR_EVERY
-    if place == _FAR_AT:
-        return Kind(min(most, _between(rng, _FAR)), far=number // _FAR_EVERY)
+    if place in _FAR_AT:
+        far = number // _FAR_EVERY * len(_FAR_AT) + _FAR_AT.index(place)
+        return Kind(min(most, between(rng, _FAR)), far=far)
     if place == _ENDS_AT:
-        return Kind(min(most, _between(rng, TINY)), ends=True)
-    return Kind(min(most, _between(rng, _MIDDLE if number % _MIDDLE_EVERY == 0 else TINY)))
+        return Kind(min(most, between(rng, TINY)), ends=True)
+    return Kind(min(most, between(rng, _MIDDLE if number % _MIDDLE_EVERY == 0 else TINY)))
 
 
-def _between(rng: Random, ends: tuple[int, int]) -> int:
-    """A number of bytes; the logarithms are evenly spread."""
+def between(rng: Random, ends: tuple[int, int]) -> int:
+    """A number from low to high; the logarithms are evenly spread."""
     low, high = ends
     return int(low * (high / low) ** rng.random())

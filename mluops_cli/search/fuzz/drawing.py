@@ -46,11 +46,14 @@ class Drawn:
         return replace(self, entry={**self.entry, "inputs": inputs}, classes=classes)
 
 
-def draw_call(domain: Domain, seed: int, number: int, most: int) -> Drawn | None:
-    """The number-th call of an operator, with tensors of at most so many bytes; None where no attempt is legal."""
+def draw_call(domain: Domain, seed: int, number: int, most: int, again: int = 0) -> Drawn | None:
+    """The number-th call of an operator, with tensors of at most so many bytes; None where no attempt is legal.
+
+    again: so many others were drawn in its place before.
+    """
     op = domain.contract.op
     for attempt in range(_ATTEMPTS):
-        rng = Random(f"{seed} {op} {number} {attempt}")
+        rng = Random(f"{seed} {op} {number} {attempt + again * _ATTEMPTS}")
         kind = kind_of(rng, number, most)
         if attempt >= _STEADY:
             kind = Kind(kind.most)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -29,7 +30,8 @@ _BOLD: Final = {"16 to 129": 2, "130 to 2049": 1}  # of numbers above the small 
 _UNCOMPUTABLE: Final = "uncomputable"  # in place of a rule
 _FURTHEST: Final = 17  # the power of two up to which sizes are raised far
 _FURTHEST_LOOP: Final = 15  # and parameters that kernels may loop over
-_SIZES_OFTEN: Final = 6  # of so many sizes one such parameter
+SIZES_OFTEN: Final = 3  # so much more often is a size raised than such a parameter: that costs little time
+_OF_AXIS: Final = re.compile(r"(?<![^_])[dhwxyz](?![^_])|[DHW]$")  # in a name: what tells its axis
 _WIDTHS: Final = (15, 16, 30, 31)  # bits of numbers that a kernel may keep in too narrow a type
 
 
@@ -51,6 +53,17 @@ class Number:
     def text(self) -> str:
         """As people write it: h_mask, pad[0]."""
         return self.name if self.at is None else f"{self.name}[{self.at}]"
+
+    @cached_property
+    def family(self) -> str:
+        """What it shares with the same number of the other axes: h_mask and w_mask, H and W, entries of a list."""
+        return self.name if self.at is not None else _OF_AXIS.sub("*", self.name)
+
+    @cached_property
+    def axis(self) -> str:
+        """Its axis, as its name or its place in a list tells it; empty where neither does."""
+        found = _OF_AXIS.search(self.name)
+        return str(self.at) if self.at is not None else found[0].lower() if found else ""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -151,7 +164,7 @@ class Domain:
     def far(self) -> tuple[tuple[Number, tuple[int, ...]], ...]:
         """What is raised far, in turn, and how far: sizes more often than the parameters beside them."""
         sizes = [(each, each.far(_FURTHEST)) for each in self.extents if each not in self.loops]
-        return (*sizes * _SIZES_OFTEN, *((each, each.far(_FURTHEST_LOOP)) for each in self.loops))
+        return (*sizes * SIZES_OFTEN, *((each, each.far(_FURTHEST_LOOP)) for each in self.loops))
 
     @cached_property
     def others(self) -> tuple[Number, ...]:

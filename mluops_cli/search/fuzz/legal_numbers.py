@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 from typing import Final
 
 from mluops_cli.search.fuzz import number_classes
-from mluops_cli.search.fuzz.call_kinds import TINY, Kind
-from mluops_cli.search.fuzz.factors import Domain, Number
+from mluops_cli.search.fuzz.call_kinds import TINY, Kind, between
+from mluops_cli.search.fuzz.factors import SIZES_OFTEN, Domain, Number
 
 _BOLD: Final = (0, 0, 1, 1, 1, 2, 3)  # how many numbers of a call may be above the small ones
 _BOLD_OF_PAIRS: Final = (0, 0, 0, 1)  # besides those of the pair
@@ -17,7 +18,13 @@ _NEUTRAL: Final = 0.3  # fraction of lists that make no tensor larger whose entr
 _TIED: Final = 0.3  # fraction of the calls in which numbers follow others
 _FOLLOWING: Final = (0, 0, 0, 1, 2, 3, 3, 4)  # how: as _follow counts
 _FACTORS: Final = (1, 1, 2, 3, 4, 5, 7)
-_LOOPS: Final = 4096  # so often may a kernel loop over parameters that nothing holds
+_LOOPS: Final = (16, 4096)  # so often may a kernel loop over parameters, by the call: it takes as long
+_ALIKE: Final = 0.3  # fraction of the far calls that raise a number on all axes: a product of sizes may overflow too
+_ALIKE_LOOPS: Final = 1 << 17  # so often may a kernel loop then
+_ANY_SIZE: Final = 0.5  # fraction of them with a size anywhere below what fits: a buffer may hold any number
+_BORDER: Final = (
+    0.15  # fraction of the calls in which a number is as large as the rules allow: a grid full of sites, ...
+)
 _TRIES: Final = 8  # changes that may be tried for one rule
 _NEAREST: Final = 9  # of the numbers that a size may be raised to, the largest ones
 
@@ -32,54 +39,92 @@ def legal_numbers(domain: Domain, rng: Random, kind: Kind, pins: Mapping[str, st
     bold = rng.sample(domain.numbers, min(len(domain.numbers), rng.choice(_BOLD_OF_PAIRS if pins else _BOLD)))
     values: Values = {}
     for number in domain.numbers:
-        value = number.pick(rng, pinned[number]) if number in pinned else None
+        most = _LOOPS[1] if number in domain.loops else None
+        value = number.pick(rng, pinned[number], most) if number in pinned else None
         values[number] = number.usual(rng, bold=number in bold) if value is None else value
     for name in domain.lists:
         if rng.random() < _NEUTRAL:
             values |= {each: each.low for each in domain.others if each.name == name and each not in pinned}
-    held = set(pinned)
-    if rng.random() < _TIED:
-        _tie(domain, rng, values, held)
+    held, loops = set(pinned), between(rng, _LOOPS)
+    tied = _tie(domain, rng, values, held) if rng.random() < _TIED else set()
     if kind.ends and domain.others:
         for number in rng.sample(domain.others, min(len(domain.others), rng.choice((1, 1, 2)))):
             values[number] = rng.choice(number.ends)
             held.add(number)
-    if not _fit(domain, rng, values, held, kind.most):
+    if not _fit(domain, rng, values, held, kind.most, loops):
         return None
-    _grow(domain, rng, values, held, kind.most)
+    _grow(domain, rng, values, held | tied, kind.most, loops)
+    if rng.random() < _BORDER:
+        _to_border(domain, rng, values, held | tied, kind.most)
     return values if _repair(domain, rng, values, held, kind.most) else None
 
 
 def _far(domain: Domain, rng: Random, most: int, number: Number, candidates: Sequence[int]) -> Values | None:
-    """One number as large as the bytes allow, next to a power of two or not; all others small."""
+    """One number, or one on all axes, as large as the bytes allow: next to a power of two or not; all others small."""
     values = {
         each: min(each.high, max(each.low, rng.choice((1, 1, 1, 2, 3)))) if each.extent else each.usual(rng)
         for each in domain.numbers
     }
-    fitting = [value for value in candidates if domain.bytes({**values, number: value}) <= most]
+    raised, largest = [number], max(candidates, default=number.low)
+    if rng.random() < _ALIKE:
+        raised = [each for each in domain.extents if each.family == number.family]
+        if number in domain.loops:
+            largest = min(largest, int(_ALIKE_LOOPS ** (1 / len(raised))))
+
+    def fits(value: int) -> bool:
+        return domain.bytes({**values, **dict.fromkeys(raised, value)}) <= most
+
+    limit = _last(fits, number.low, largest)
+    fitting = [value for value in candidates if value <= limit]
     if not fitting:
         return None
-    values[number] = rng.choice(fitting[-_NEAREST:])
-    if rng.random() < 0.3:
-        values[number] = rng.randint(fitting[-1] // 2, fitting[-1])
-    return values if _repair(domain, rng, values, {number}, most) else None
+    value = rng.randint((limit + 1) // 2, limit) if rng.random() < _ANY_SIZE else rng.choice(fitting[-_NEAREST:])
+    values |= dict.fromkeys(raised, value)
+    return values if _repair(domain, rng, values, set(raised), most) else None
 
 
-def _tie(domain: Domain, rng: Random, values: Values, held: Collection[Number]) -> None:
-    """Let one number or two follow another: equal to it, next to it, twice or half of it; lists as a whole."""
+def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The last number from low to high up to which something holds; low where it holds for none."""
+    return low + bisect_left(range(low + 1, high + 1), True, key=lambda number: not holds(number))
+
+
+def _to_border(domain: Domain, rng: Random, values: Values, held: Collection[Number], most: int) -> None:
+    """Raise a number until one more breaks a rule, where that is within the bytes."""
+    free = [each for each in domain.numbers if each not in held and not each.words]
+    if not free or domain.broken_rule(values) is not None:
+        return
+    number = rng.choice(free)
+
+    def legal(value: int) -> bool:
+        return domain.broken_rule({**values, number: value}) is None
+
+    value = _last(legal, values[number], number.high)
+    if value < number.high and domain.bytes({**values, number: value}) <= most:
+        values[number] = value
+
+
+def _tie(domain: Domain, rng: Random, values: Values, held: Collection[Number]) -> set[Number]:
+    """Let one number or two follow another: equal to it, next to it, twice or half of it; often on all axes alike.
+
+    Returns the numbers that follow, and what they follow: kernels have short cuts for a window as large as the feature,
+    and the like.
+    """
     free = [number for number in domain.numbers if not number.words]
     if len(free) < 2:
-        return
+        return set()
     first, *others = rng.sample(free, min(len(free), rng.choice((2, 2, 3))))
+    tied = set()
     for other in others:
         how = rng.choice(_FOLLOWING)
         follows = {other: first}
-        if first.at is not None and other.at is not None and first.name != other.name and rng.random() < 0.5:
-            follows = {each: _like(domain, first, each) for each in domain.numbers if each.name == other.name}
+        if first.axis and other.axis and first.family != other.family and rng.random() < 0.5:
+            follows = {each: _like(domain, first, each) for each in free if each.family == other.family}
         for each, model in follows.items():
             value = _follow(values[model], how)
             if each not in held and each.low <= value <= each.high:
                 values[each] = value
+                tied |= {each, model}
+    return tied
 
 
 def _follow(value: int, how: int) -> int:
@@ -87,13 +132,14 @@ def _follow(value: int, how: int) -> int:
 
 
 def _like(domain: Domain, model: Number, entry: Number) -> Number:
-    """The entry of another list at the place of an entry; where there is none, the given one."""
-    return next((each for each in domain.numbers if (each.name, each.at) == (model.name, entry.at)), model)
+    """The number of another family on the axis of a number; where there is none, the given one."""
+    alike = (each for each in domain.numbers if (each.family, each.axis) == (model.family, entry.axis))
+    return next(alike, model)
 
 
-def _fit(domain: Domain, rng: Random, values: Values, held: Collection[Number], most: int) -> bool:
+def _fit(domain: Domain, rng: Random, values: Values, held: Collection[Number], most: int, loops: int) -> bool:
     """Lower numbers until the tensors have at most so many bytes and kernels don't loop too often."""
-    while (large := domain.bytes(values) > most) or _loops(domain, values, held) > _LOOPS:
+    while (large := domain.bytes(values) > most) or _slow(domain, values, held, loops):
         movable = [
             each for each in (domain.extents if large else domain.loops) if each not in held and values[each] > 1
         ]
@@ -104,18 +150,21 @@ def _fit(domain: Domain, rng: Random, values: Values, held: Collection[Number], 
     return True
 
 
-def _loops(domain: Domain, values: Values, held: Collection[Number]) -> int:
-    """How often a kernel may loop over parameters, without those that are held."""
-    return math.prod(max(1, values[each]) for each in domain.loops if each not in held)
+def _slow(domain: Domain, values: Values, held: Collection[Number], loops: int) -> bool:
+    """Whether a kernel may loop over parameters more often than a call may; what is held may raise that to the most."""
+    counts = {each: max(1, values[each]) for each in domain.loops}
+    free = math.prod(count for each, count in counts.items() if each not in held)
+    return free > loops or math.prod(counts.values()) > _LOOPS[1]
 
 
-def _grow(domain: Domain, rng: Random, values: Values, held: Collection[Number], most: int) -> None:
+def _grow(domain: Domain, rng: Random, values: Values, held: Collection[Number], most: int, loops: int) -> None:
     """Raise one number or two as far as the bytes allow; of a call that isn't tiny, several."""
     rounds = 12 if most > TINY[1] else rng.choice((0, 0, 1, 1, 1, 2))
     free = [number for number in domain.extents if number not in held]
+    often = [1 if number in domain.loops else SIZES_OFTEN for number in free]
     for _ in range(rounds if free else 0):
         size = domain.bytes(values)
-        number = rng.choice(free)
+        number = rng.choices(free, often)[0]
         now = values[number]
         if not size or (rounds > 2 and size > most / 8):
             return
@@ -123,7 +172,7 @@ def _grow(domain: Domain, rng: Random, values: Values, held: Collection[Number],
         if names:
             value = number.pick(rng, rng.choice(names), int(max(1, now) * most / size))
             values[number] = now if value is None else value
-            if domain.bytes(values) > most or _loops(domain, values, held) > _LOOPS:
+            if domain.bytes(values) > most or _slow(domain, values, held, loops):
                 values[number] = now
 
 

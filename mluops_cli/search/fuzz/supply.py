@@ -16,20 +16,27 @@ from pathlib import Path
 from typing import Any, Final
 
 from generators.casegen.worker_pool import start_worker, stoppable, stops_held
+from generators.contracts.binding import bind
+from generators.operator_registry import operator_named
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.implementations.plugins import load_plugins
+from mluops_cli.lint.baselines import check_weakness
 from mluops_cli.search.case_making import make_case
 from mluops_cli.search.fuzz.drawing import SUITE, Drawn, draw_call
 from mluops_cli.search.fuzz.factors import domain_of
 from mluops_cli.search.fuzz.illegal import draw_illegal
+from schemas.casefiles.reading import read_case
 from schemas.errors import InputError, MluopsError, UnavailableError
+from schemas.status import SUCCESS
 
 _CHUNK: Final = 8  # calls that a worker makes at a time
 _AHEAD: Final = 12  # chunks per worker that are made or wait to be run: a slow call holds up those behind it
 _ILLEGAL: Final = 4  # of so many calls one is illegal, with --illegal
 _RELATED: Final = 7  # of so many calls of an operator the relations of one are checked, which take several calls each
 _RELATED_BYTES: Final = 64 << 10  # where its tensors have no more bytes
-_SLOWEST: Final = 20.0  # seconds that making a call may take; a slower one is left out
+_SLOWEST: Final = 5.0  # seconds of the processor that making a call may take; a slower one is left out
+_AGAIN: Final = 2  # so often is another call drawn in place of one that proves nothing
+_AS_DRAWN: Final = 4  # of so many calls one stays as it is drawn, whatever it proves
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +51,18 @@ class Search:
     most: int
     illegal: bool = False
 
-    def call(self, number: int) -> tuple[str, Drawn | None]:
-        """The operator of the number-th call, and what is drawn; None where no attempt is right."""
+    def call(self, number: int, again: int = 0) -> tuple[str, Drawn | None]:
+        """The operator of the number-th call, and what is drawn; None where no attempt is right.
+
+        again: so many others were drawn in its place before.
+        """
         op, own = self.ops[number % len(self.ops)], number // len(self.ops)
         if not self.illegal:
-            return op, draw_call(domain_of(op), self.seed, own, self.most)
+            return op, draw_call(domain_of(op), self.seed, own, self.most, again)
         before = (own + 1) // _ILLEGAL  # illegal calls up to this one
         if own % _ILLEGAL == _ILLEGAL - 1:
             return op, draw_illegal(domain_of(op), self.seed, before - 1)
-        return op, draw_call(domain_of(op), self.seed, own - before, self.most)
+        return op, draw_call(domain_of(op), self.seed, own - before, self.most, again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +78,32 @@ class Supplied:
 def supplied(search: Search, number: int, folder: Path) -> Supplied | None:
     """The number-th call of a search; None where none is legal, or where it takes too long to be made.
 
-    UnavailableError where the disk refuses. What else the reference kernel or the contract raises is the call's
-    problem.
+    Where a right kernel's pass would prove nothing, most often another call is drawn in its place: a window far from
+    the feature, no site that reaches an output. UnavailableError where the disk refuses. What else the reference kernel
+    or the contract raises is the call's problem.
     """
-    op, drawn = search.call(number)
+    tries = 1 if number // len(search.ops) % _AS_DRAWN == 0 else 1 + _AGAIN
+    for again in range(tries):
+        call = _drawn_and_made(search, number, again, folder)
+        if call is None or call.planned is None or again == tries - 1 or not _proves_nothing(call):
+            return call
+        for file in call.planned.files:
+            Path(file).unlink(missing_ok=True)
+    return None
+
+
+def _proves_nothing(call: Supplied) -> bool:
+    """Whether a legal call has a baseline that wrong outputs would agree with, or none."""
+    assert call.planned is not None
+    operator = operator_named(call.op)
+    with read_case(Path(call.planned.file)) as case:
+        bound = bind(case, operator)
+        empty = all(bound.outputs[name].span == 0 for name in bound.compared)
+        return SUCCESS in bound.expect and (empty or any(True for _ in check_weakness(case, operator)))
+
+
+def _drawn_and_made(search: Search, number: int, again: int, folder: Path) -> Supplied | None:
+    op, drawn = search.call(number, again)
     if drawn is None:
         return None
     for each in (drawn, drawn.plain()):  # the values may be outside of what check_values takes
@@ -105,18 +137,21 @@ class _TooSlow(BaseException):  # no Exception: what makes the call must not cat
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise _TooSlow after so many seconds, in the main thread of a worker."""
+    """Raise _TooSlow after so many seconds of the processor, in the main thread of a worker.
+
+    Seconds of a clock would leave out other calls on a loaded machine.
+    """
 
     def stop(*_: object) -> None:
         raise _TooSlow
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 class Supply:

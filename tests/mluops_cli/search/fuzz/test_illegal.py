@@ -27,11 +27,12 @@ from mluops_cli.search.fuzz.supply import Search
 
 FAULTY = Path(faulty_kernels.__file__).parent
 COUNT = 72
+SEED = 4  # its first calls break a rule of the workspace alone
 
 
 @cache
 def entries(op: str) -> list[dict[str, Any]]:
-    drawn = [draw_illegal(domain_of(op), 1, number) for number in range(COUNT)]
+    drawn = [draw_illegal(domain_of(op), SEED, number) for number in range(COUNT)]
     return [dict(each.entry) for each in drawn if each is not None]
 
 
