@@ -17,6 +17,7 @@ from mluops_cli.implementations.registry import implementation_named, operators_
 from schemas.errors import InputError, UnavailableError
 from schemas.tensor_descriptor import Descriptor
 from tests.conftest import PROJECT
+from tests.mluops_cli.execution.conftest import SUITE, write_psamask
 from tests.mluops_cli.implementations.calls import check_hand_values, output_of, psamask
 
 pytest.importorskip("torch", reason="needs PyTorch and Triton: make test-triton")
@@ -77,6 +78,18 @@ def test_a_pointer_out_of_range_is_named_with_its_line(name: str, comment: str, 
     (line,) = (number for number, text in enumerate(lines, 1) if text.endswith(f"# {comment}"))
     with pytest.raises(OutOfBounds, match=f"faulty.py:{line}: {message}"):
         implementation_named(f"triton:{FAULTY}:{name},interpret").call(made())
+
+
+def test_faulty_kernels_fail(tmp_path: Path, run: Callable[..., Any]) -> None:
+    from .faulty import FIRST, WAYS
+
+    for number, way in enumerate(WAYS):
+        write_psamask(tmp_path / "cases", way.__name__, h_mask=FIRST + number)
+    ran = run(tmp_path / "cases", "--impl", f"triton:{FAULTY}:everything,interpret", "-j", "1")
+    for way, (status, reason) in WAYS.items():
+        record = ran.records[f"{SUITE}/{way.__name__}"]
+        assert record["status"] == status, record
+        assert reason in (record["reason"] or ""), record
 
 
 def test_what_the_interpreter_can_t_show() -> None:
