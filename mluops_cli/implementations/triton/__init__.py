@@ -48,7 +48,11 @@ class Triton(DeviceImplementation):
             os.environ["TRITON_INTERPRET"] = "1"  # triton reads it when a kernel is defined
         if reason := import_problem("torch", "triton") or import_problem("triton", "triton"):
             raise UnavailableError(reason)
-        self.on = device_named("triton", _device(given["device"], interpreted=self.interpreted))
+        device = _device(given["device"], interpreted=self.interpreted)
+        try:
+            self.on = device_named("triton", device)
+        except UnavailableError as error:
+            raise UnavailableError(f"{error}; --impl triton:interpret needs none") from None
         self._kernels: dict[str, DeviceKernel] = {}
         self._target = self._kernel(load_callable("triton", target)) if target else None
 
