@@ -24,6 +24,7 @@ _OUTPUT_SPACE = ", ".join(_SIZE.format(axis) for axis in range(3))
 
 _SITES = [[0, "batch - 1"], *([0, f"input_space[{axis}] - 1"] for axis in range(3))]
 _ENDS = {"recipe": "bounds"}
+_IMAGES = 4096  # of a larger batch only so many images, the first and the last ones, get sites next to the bounds
 
 
 def _output(name: str, shape: str, *, undefined_when_empty: bool = True) -> TensorSpec:
@@ -185,7 +186,8 @@ class GetIndicePairs(Operator):
         sites, batch, space = int(env["L"]), int(env["batch"]), env["input_space"]
         if recipe == "bounds":
             ends = [sorted({end for end in (0, 1, size - 2, size - 1) if 0 <= end < size}) for size in space]
-            corners = np.stack(np.meshgrid(np.arange(batch), *ends, indexing="ij"), axis=-1).reshape(-1, 4)
+            images = np.arange(batch) if batch <= _IMAGES else np.r_[: _IMAGES // 2, batch - _IMAGES // 2 : batch]
+            corners = np.stack(np.meshgrid(images, *ends, indexing="ij"), axis=-1).reshape(-1, 4)
             if sites > len(corners):
                 raise InputError(f"{sites} sites are wanted next to the bounds, there are {len(corners)}")
             return corners[np.argsort(rng.random(len(corners)))[:sites]].astype(np.int32)

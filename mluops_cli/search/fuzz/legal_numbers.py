@@ -25,6 +25,7 @@ _ANY_SIZE: Final = 0.5  # fraction of them with a size anywhere below what fits:
 _BORDER: Final = (
     0.15  # fraction of the calls in which a number is as large as the rules allow: a grid full of sites, ...
 )
+_BORDER_MOST: Final = 1 << 18  # a border beyond is that of an integer: ends of ranges are drawn by themselves
 _TRIES: Final = 8  # changes that may be tried for one rule
 _NEAREST: Final = 9  # of the numbers that a size may be raised to, the largest ones
 
@@ -98,8 +99,9 @@ def _to_border(domain: Domain, rng: Random, values: Values, held: Collection[Num
     def legal(value: int) -> bool:
         return domain.broken_rule({**values, number: value}) is None
 
-    value = _last(legal, values[number], number.high)
-    if value < number.high and domain.bytes({**values, number: value}) <= most:
+    high = min(number.high, _BORDER_MOST)
+    value = _last(legal, values[number], high)
+    if value < high and domain.bytes({**values, number: value}) <= most:
         values[number] = value
 
 
