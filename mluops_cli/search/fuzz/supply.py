@@ -34,7 +34,7 @@ _AHEAD: Final = 12  # chunks per worker that are made or wait to be run: a slow 
 _ILLEGAL: Final = 4  # of so many calls one is illegal, with --illegal
 _RELATED: Final = 7  # of so many calls of an operator the relations of one are checked, which take several calls each
 _RELATED_BYTES: Final = 64 << 10  # where its tensors have no more bytes
-_SLOWEST: Final = 5.0  # seconds of the processor that making a call may take; a slower one is left out
+_SLOWEST: Final = 2.0  # seconds of the processor that making a call may take; a slower one is left out
 _AGAIN: Final = 2  # so often is another call drawn in place of one that proves nothing
 _AS_DRAWN: Final = 4  # of so many calls one stays as it is drawn, whatever it proves
 
