@@ -32,6 +32,14 @@ class Budget:
     seconds: float = 60.0
 
 
+def shows(found: Symptom | None, wanted: Symptom) -> bool:
+    """Whether a smaller call shows the symptom that is wanted: it may name no region, but must not name another one."""
+    # The diagnosis names a region where so many wrong elements are unlikely to lie by chance, if it is not the whole
+    # output. A smaller call with the same fault may have too few wrong elements for that, or nothing beside them.
+    # Another region means that other elements are wrong.
+    return found is not None and found in (wanted, replace(wanted, region=""))
+
+
 class Ended(Exception):  # noqa: N818  not an error
     """No further attempt is made; the text says why."""
 
@@ -116,7 +124,8 @@ class Attempts:
             return None
 
         def alike(record: Record) -> bool:
-            return self._judge(record) == self._wanted and (self._weak or not proves_nothing(case.file, candidate))
+            alike = self._wanted is not None and shows(self._judge(record), self._wanted)
+            return alike and (self._weak or not proves_nothing(case.file, candidate))
 
         try:
             return self._run(case, alike)

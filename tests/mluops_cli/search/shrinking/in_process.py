@@ -15,7 +15,7 @@ from mluops_cli.implementations.python import Python
 from mluops_cli.search.case_making import make_case
 from mluops_cli.search.case_runner import CaseRunner, Listen
 from mluops_cli.search.fuzz.findings import Symptom
-from mluops_cli.search.shrinking.attempts import proves_nothing
+from mluops_cli.search.shrinking.attempts import proves_nothing, shows
 from mluops_cli.search.shrinking.candidate import Candidate
 from mluops_cli.search.shrinking.reduction import symptom_judge
 from mluops_cli.search.shrinking.shrinker import Shrunk
@@ -54,17 +54,19 @@ class InProcess(CaseRunner):
 
 
 def lower_ones(runner: CaseRunner, shrunk: Shrunk, ops: Sequence[str], suite: str) -> list[str]:
-    """The symbols that can be nearer to 0 by 1, all else fixed, with the same symptom: none, where it is minimal.
+    """The symbols that can be nearer to 0 by 1, all else fixed, with the start's symptom: none, where it is minimal.
 
     Calls whose baseline proves nothing don't count.
     """
     judge = symptom_judge(ops)
-    wanted = judge(shrunk.record)
+    start = runner.run_entry(shrunk.start.contract.op, suite, shrunk.start.entry(runner.folder))
+    wanted = None if start is None else judge(start)
+    assert wanted is not None
     found = []
     for symbol, value in shrunk.candidate.numbers.items():
         nearer = value - 1 if value > 0 else value + 1
         lower = _run(runner, shrunk.candidate.with_numbers({symbol: nearer}), suite) if value else None
-        if lower is not None and judge(lower) == wanted:
+        if lower is not None and shows(judge(lower), wanted):
             found.append(str(symbol))
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from mluops_cli.search.case_making import make_case
 from mluops_cli.search.faulty_kernels.catalogue import MODULES, faults, implementation
 from mluops_cli.search.fuzz.findings import Symptom
 from mluops_cli.search.fuzz.supply import Search, supplied
-from mluops_cli.search.shrinking.attempts import Budget
+from mluops_cli.search.shrinking.attempts import Budget, shows
 from mluops_cli.search.shrinking.candidate import candidate_of
 from mluops_cli.search.shrinking.reduction import symptom_judge
 from mluops_cli.search.shrinking.shrinker import Shrinker, Shrunk
@@ -35,6 +36,18 @@ POINTS: dict[str, Any] = {
     },
 }
 MANY = Budget(2000, 120.0)
+ROW_OR_COLUMN = """
+from mluops_cli.search.faulty_kernels.psamask import right
+
+def row_or_column(op, inputs, outputs, params, descriptors, handle):
+    answer, y = right(op, inputs, outputs, params, descriptors, handle), outputs["y"]
+    if y.shape[1] >= 6:
+        y[:, -1] = 0
+    elif y.shape[1:3] == (5, 6):
+        y[:, :, -1] = 0
+    return answer
+"""
+WANTED = Symptom("op", "y", "zero", "tail of axis 1")
 
 
 def shrink(runner: InProcess, op: str, entry: dict[str, Any], budget: Budget = MANY) -> Shrunk | None:
@@ -78,6 +91,40 @@ def test_another_symptom_is_not_what_is_wanted(tmp_path: Path) -> None:
     runner = InProcess(implementation(op, "writes_nothing"), tmp_path)
     wanted = Symptom(op, "y", "shifted")
     assert Shrinker(runner, symptom_judge(), MANY).shrink(candidate_of(op, PSAMASK), "fuzz", wanted) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "same"),
+    [
+        (WANTED, True),
+        (replace(WANTED, region=""), True),
+        (replace(WANTED, region="head of axis 1"), False),
+        (replace(WANTED, kind="shifted", region=""), False),
+        (replace(WANTED, output="z", region=""), False),
+        (None, False),
+    ],
+)
+def test_a_smaller_call_may_name_no_region_but_no_other_one(found: Symptom | None, same: bool) -> None:
+    assert shows(found, WANTED) is same
+
+
+def test_a_region_is_not_found_in_a_smaller_call_where_none_is_wanted() -> None:
+    assert not shows(WANTED, replace(WANTED, region=""))
+
+
+def test_a_smaller_call_has_too_few_elements_for_the_region(tmp_path: Path) -> None:
+    """Of 6 rows and more the last one is 0, of 5 the last one of 6 columns: another region, so 6 rows stay."""
+    file = tmp_path / "kernels.py"
+    file.write_text(ROW_OR_COLUMN, encoding="utf-8")
+    op, runner = "psamask_forward", InProcess(f"python:{file}:row_or_column", tmp_path)
+    params, ones = {"psa_type": 0, "h_mask": 1, "w_mask": 1}, {"x": {"dist": {"constant": 1}}}
+    entry = {"name": "rows", "sizes": {"N": 1, "H": 6, "W": 6}, "params": params, "inputs": ones}
+    found = shrink(runner, op, entry)
+    assert found is not None
+    assert found.line.startswith("1x6x6x1 -> 1x6x1x1, ")
+    assert runner.symptoms[0] == Symptom(op, "y", "zero", "index of axis 1")
+    assert Symptom(op, "y", "zero", "index of axis 2") in runner.symptoms
+    assert symptom_judge()(found.record) == Symptom(op, "y", "zero")
 
 
 def test_what_a_budget_leaves_is_the_smallest_so_far(tmp_path: Path) -> None:
