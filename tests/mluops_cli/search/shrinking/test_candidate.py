@@ -12,6 +12,7 @@ from mluops_cli.search.case_making import built_case
 from mluops_cli.search.fuzz.supply import Search
 from mluops_cli.search.shrinking.candidate import Symbol, candidate_of
 from mluops_cli.search.shrinking.value_texts import as_dist
+from schemas.errors import InputError
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -41,8 +42,12 @@ def test_drawn_calls_come_out_as_the_same_cases(op: str) -> None:
     drawn = [call for number in range(24) if (call := search.call(number)[1]) is not None]
     assert any("inputs" in call.entry for call in drawn)
     for call in drawn:
-        again = candidate_of(op, call.entry).entry()
-        assert built_case(op, "fuzz", again) == built_case(op, "fuzz", call.entry)
+        try:
+            case = built_case(op, "fuzz", call.entry)
+        except InputError:  # a tensor of so few elements doesn't hold the values
+            call = call.plain()
+            case = built_case(op, "fuzz", call.entry)
+        assert built_case(op, "fuzz", candidate_of(op, call.entry).entry()) == case
 
 
 def test_what_an_illegal_call_has_wrong_is_a_number_of_its_own() -> None:
