@@ -176,14 +176,20 @@ def stoppable() -> Iterator[None]:
         yield
     finally:
         _busy = False
+        if _ended:
+            os._exit(1)
 
 
 _busy = _stopped = False  # of a worker: it makes a case; it was told to stop
+_ended = False  # it was told so by SIGTERM: from Python 3.12 on a pool with a dead worker sends it and no other word
 _kept: list[InheritedFile] = []
 
 
 def start_worker(prepare: Callable[[], None], inherited: InheritedFile | None) -> None:
-    """In a new worker: end with the parent, and let a signal undo the case in work but leave an idle worker alone."""
+    """In a new worker: end with the parent, and let a signal undo the case in work.
+
+    Ctrl-C leaves an idle worker alone, which the pool tells to end; SIGTERM ends it, after the case is undone.
+    """
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -191,10 +197,13 @@ def start_worker(prepare: Callable[[], None], inherited: InheritedFile | None) -
         _kept.append(inherited)
 
     def interrupted(number: int, frame: Any) -> None:
-        global _stopped
+        global _stopped, _ended
         first, _stopped = not _stopped, True
+        _ended = _ended or number == signal.SIGTERM
         if _busy and first:  # a second one (from the terminal, from the parent) must not stop the tidying up
             raise KeyboardInterrupt
+        if _ended and not _busy:
+            os._exit(1)
 
     for number in _STOPS:
         signal.signal(number, interrupted)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import fcntl
+import multiprocessing
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ import psutil
 import pytest
 
 from generators.casegen import worker_pool as batch
-from generators.casegen.worker_pool import InheritedFile, Task, run_tasks
+from generators.casegen.worker_pool import InheritedFile, Task, run_tasks, start_worker
 from schemas.errors import InputError, MluopsError
 from tests.conftest import PROJECT
 
@@ -91,6 +94,18 @@ def test_b4_a_worker_that_dies_costs_only_its_case(tmp_path: Path) -> None:
         "op/s/fatal: a worker process died (out of memory?) while this case was made"
     )
     assert {name: result["name"] for name, result in results.items()} == {name: name for name in "abcdef"}  # type: ignore[index]
+
+
+def test_b4_an_idle_worker_ends_by_sigterm_and_not_by_ctrl_c() -> None:
+    """A pool with a dead worker sends SIGTERM to the others, and waits for them without end."""
+    start: tuple[Any, ...] = (nothing, None)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), start_worker, start) as pool:
+        worker = pool.submit(os.getpid).result()
+        os.kill(worker, signal.SIGINT)
+        assert pool.submit(os.getpid).result() == worker
+        os.kill(worker, signal.SIGTERM)
+        with pytest.raises(BrokenProcessPool):
+            pool.submit(time.sleep, 3).result()
 
 
 def test_workers_that_all_die_end_the_run() -> None:
@@ -203,7 +218,8 @@ def test_a_file_that_workers_inherit_stays_open_until_the_last_has_ended(tmp_pat
 
 _PARENT = """
 import sys, time
-from concurrent.futures import Future
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 from generators.casegen.worker_pool import Task, run_tasks
