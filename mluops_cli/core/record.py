@@ -211,9 +211,11 @@ def _decoder() -> Decoder[Record]:
 
 
 def _refusal(error: Exception) -> RecordError:
-    """The error in msgspec's words: what was found and at which key, with the statuses where one is expected."""
-    statuses = f", expected one of {', '.join(STATUSES)}" if str(error).endswith("`$.status`") else ""
-    return RecordError(f"{error}{statuses}")
+    """The error with its key before msgspec's words, and with the statuses where one of them is expected."""
+    words, _, place = str(error).replace("`", "").partition(" - at $")
+    key = place.removeprefix(".")
+    statuses = f", expected one of {', '.join(STATUSES)}" if key == "status" else ""
+    return RecordError(f"{key}: {words[0].lower()}{words[1:]}{statuses}" if key else words)
 
 
 def _checked(record: Record) -> Record:

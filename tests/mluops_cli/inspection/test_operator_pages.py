@@ -20,11 +20,13 @@ BUNDLED = sorted(path.stem for path in (PROJECT / "cases").glob("[!_]*.yaml"))  
 _CRITERIA = (Criterion("diff1", 3e-3, "by hand"),)
 
 
+@pytest.mark.checkout
 @pytest.mark.parametrize("op", BUNDLED)
 def test_a_page_is_fresh(op: str) -> None:
     assert (FOLDER / f"{op}.md").read_text(encoding="utf-8") == operator_page(operators()[op]), "run: make docs"
 
 
+@pytest.mark.checkout
 def test_every_operator_has_a_page_and_no_page_is_left_over() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.md")) == BUNDLED
 
