@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, str]] = {
     "convert": "Convert case files: .pb and .prototxt, values inline and as external data.",
     "check": "Look through case files for what is wrong or odd in them.",
     "import": "Turn the teams' JSON configs and folders of case files into specs.",
+    "merge": "Make one run of the results of its shards.",
     "report": "Write reports of a finished run: JUnit, HTML, Markdown, CSV, CI annotations.",
     "gate": "Say whether a finished run holds a policy.",
     "compare": "Say what changed from one run to another.",

@@ -33,6 +33,9 @@ class Summary(BaseModel):
     interrupted: bool
     strict: bool = Field(description="whether mistrusted counts as a failure")
     shard: str = Field("", description="I/N of --shard; empty where all selected cases were run")
+    selection: dict[str, Any] | None = Field(
+        None, description="with --shard, all selected cases: their number and the hash of their ids and files"
+    )
     seconds: float
     started: str | None = Field(None, description="ISO 8601 with offset")
     environment: dict[str, Any] = Field({}, description="platform, cpu, device, host, versions")

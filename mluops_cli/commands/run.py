@@ -26,6 +26,7 @@ from mluops_cli.core.hardware.machine import cores
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mluops_cli.core.discovery import PlannedCase
     from mluops_cli.core.events import Listener
     from mluops_cli.core.record import Record
     from mluops_cli.execution.supervisor import RunSettings
@@ -79,28 +80,33 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     that decides its result has changed.
 
     An operator whose valid cases are all skipped is not validated, even if its invalid cases pass. Of a --shard this is
-    only reported, since other shards may validate it.
+    only reported, since other shards may validate it. A shard may be empty, where there are fewer cases than shards.
+    `mluops merge` makes one folder of the results of all shards.
 
     Exit code: 0 all passed, 1 something failed or nothing was validated, 2 the command or a case file is wrong,
-    3 our own failure, 5 nothing selected, 130 interrupted.
+    3 our own failure, 5 nothing selected in any shard, 130 interrupted.
     """
     from mluops_cli.core.discovery import plan_cases
+    from mluops_cli.core.fingerprint import describe_selection
     from mluops_cli.execution.supervisor import run_cases
     from mluops_cli.results.jsonl import JsonResults, refuse_foreign
     from mluops_cli.results.resume import earlier_results
 
-    chosen = {name: given[name] for name in ("suites", "keywords", "listed", "part")}
+    chosen = {name: given[name] for name in ("suites", "keywords", "listed")}
     settings = _settings(out, given)
-    cases = plan_cases(paths, **chosen, out=out, enum_numbering=given["enum_numbering"])
-    if not cases:
+    selected = plan_cases(paths, **chosen, out=out, enum_numbering=given["enum_numbering"])
+    if not selected:
         return none_selected()
+    cases, selection = selected, None
+    if given["part"]:
+        cases, selection = _shard(selected, given["part"]), describe_selection(selected)
     make_folder(out)
     refuse_foreign(out)
     reports = run_options.report_files(out, given)
     if reports is not None:
         reports.refuse_inputs([given["waivers"], *(file for case in cases for file in case.files)])
     with (
-        closing(JsonResults(out, strict=given["strict"], shard=given["part"] or "")) as results,
+        closing(JsonResults(out, strict=given["strict"], shard=given["part"] or "", selection=selection)) as results,
         closing(_console()) as console,
     ):
         if given["resume"]:
@@ -108,11 +114,18 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
             results.keep_only(settings.earlier.kept, settings.earlier.devices)
         listeners: list[Listener] = [results, console, *_keeping(out)]
         listeners += [reports] if reports is not None else []
-        if given["scheduler"]:
+        if given["scheduler"] and cases:
             from mluops_cli.execution.cluster.client import run_on_fleet
 
             return run_on_fleet(given["scheduler"], given["resource"], cases, settings, listeners).exit_code
         return run_cases(cases, settings, listeners).exit_code
+
+
+def _shard(cases: Sequence[PlannedCase], part: str) -> list[PlannedCase]:
+    """The cases of shard I/N, which may be none: there may be fewer cases than shards."""
+    from mluops_cli.core.filters import parse_shard, shard
+
+    return shard(cases, *parse_shard(part), weight=lambda case: case.size, name=lambda case: case.id)
 
 
 def _settings(out: Path, given: Given) -> RunSettings:

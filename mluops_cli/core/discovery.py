@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from generators.casegen.manifest import ForeignManifest, read_manifest
 from generators.contracts.binding import EXTERNAL
 from mluops_cli.core.case_lists import check_known, read_case_list
-from mluops_cli.core.filters import parse_keywords, parse_shard, shard
+from mluops_cli.core.filters import parse_keywords
 from mluops_cli.core.record import RESULTS
 from schemas.case_ids import case_id, id_parts
 from schemas.casefiles.enum_numbering import CURRENT
@@ -165,7 +165,6 @@ def plan_cases(
     suites: Collection[str] = (),
     keywords: str | None = None,
     listed: Path | None = None,
-    part: str | None = None,
     out: Path | None = None,
     enum_numbering: str = CURRENT,
 ) -> list[PlannedCase]:
@@ -177,7 +176,6 @@ def plan_cases(
     """
     matches = parse_keywords(keywords) if keywords is not None else None
     chosen = read_case_list(listed) if listed is not None else None
-    shard_of = parse_shard(part) if part is not None else None
     found = find_case_files(paths, skipped=(out, out / FAILURES) if out else ())
     cases = _unique([_describe(each.path, each.name, enum_numbering) for each in found])
     if chosen is not None and listed is not None:
@@ -190,8 +188,6 @@ def plan_cases(
         cases = [case for case in cases if case.suite in suites]
     if matches is not None:
         cases = [case for case in cases if matches(case.id)]
-    if shard_of is not None:
-        cases = shard(cases, *shard_of, weight=lambda case: case.size, name=lambda case: case.id)
     return cases
 
 

@@ -1,12 +1,15 @@
-"""The hash of a case: what --resume knows a changed case file by."""
+"""The hash of a case, by which --resume knows a changed case file, and of a selection of cases."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import xxhash
+
+if TYPE_CHECKING:
+    from mluops_cli.core.discovery import PlannedCase
 
 _BLOCK: Final = 1 << 17  # bytes read at once; more gain nothing
 _ENCODER: Final = json.JSONEncoder(sort_keys=True)
@@ -28,3 +31,12 @@ def hash_case(files: Sequence[str], manifest_meta: Mapping[str, Any] | None = No
     except OSError:
         return ""
     return found.hexdigest()
+
+
+def describe_selection(cases: Iterable[PlannedCase]) -> dict[str, Any]:
+    """Return the number of cases and the hash of their ids and files, in any order: every shard of a run has the same.
+
+    All files are read.
+    """
+    hashes = sorted((case.id, hash_case(case.hashed_files, case.manifest_meta)) for case in cases)
+    return {"cases": len(hashes), "hash": xxhash.xxh3_64_hexdigest(json.dumps(hashes).encode())}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import IO, Any, Final
 from mluops_cli.core.events import CaseFinished, Event, Loaded, RunFinished, RunStarted
 from mluops_cli.core.hardware.machine import environment
 from mluops_cli.core.record import RESULTS, Record, RecordError, parse_record
+from mluops_cli.core.tally import Tally
 from mluops_cli.results.origin import sign
 from schemas.atomic_files import write_failure, write_text
 from schemas.errors import InputError, SourceLocation, UnavailableError
@@ -27,14 +28,18 @@ class JsonResults:
     """Listens to a run and writes both files into a folder, which it locks: one run at a time.
 
     Earlier results stay until the implementation is loaded (a mistyped --impl costs nothing). Then they are replaced,
-    or with keep_only reduced to the records of these cases, to which the run adds. InputError where another run is
-    writing, UnavailableError where the files can't be written.
+    or with keep_only reduced to the records of these cases, to which the run adds. shard and selection: I/N of --shard,
+    and all selected cases of which it is a part. InputError where another run is writing, UnavailableError where the
+    files can't be written.
     """
 
-    def __init__(self, out: Path, *, strict: bool = False, shard: str = "") -> None:
+    def __init__(
+        self, out: Path, *, strict: bool = False, shard: str = "", selection: Mapping[str, Any] | None = None
+    ) -> None:
         self.out = out
         self.strict = strict
         self.shard = shard
+        self.selection = selection
         self.run: dict[str, Any] = {}
         self.devices: set[str] = set()
         self._kept: Collection[str] = ()
@@ -60,7 +65,7 @@ class JsonResults:
         elif isinstance(event, CaseFinished):
             self.devices.add(event.record.device)
             with _writing(self._path):
-                self._lines.write(_ENCODER.encode(event.record.as_json()).encode() + b"\n")
+                self._lines.write(record_line(event.record))
                 self._lines.flush()
         elif isinstance(event, RunFinished):
             with _writing(self._path):
@@ -101,20 +106,33 @@ class JsonResults:
             "mluops": __version__,
             **self.run,
             "environment": environment() | ({"device": devices} if devices else {}),
-            "cases": run.tally.total,
             "not_run": run.not_run,
-            "counts": dict(sorted(run.tally.counts.items())),
+            **counted_in_summary(run.tally),
             "exit_code": run.exit_code,
-            "validated": run.tally.validated,
-            "unproven": run.tally.unproven,
-            "beyond_bound": run.tally.beyond,
             "interrupted": run.interrupted,
             **({"problem": run.problem} if run.problem else {}),
             "strict": self.strict,
             "shard": self.shard,
+            **({"selection": dict(self.selection)} if self.selection is not None else {}),
             "seconds": round(run.seconds, 3),
             "signature": sign(self.run),
         }
+
+
+def counted_in_summary(tally: Tally) -> dict[str, Any]:
+    """Return the keys of a summary that follow from the records."""
+    return {
+        "cases": tally.total,
+        "counts": dict(sorted(tally.counts.items())),
+        "validated": tally.validated,
+        "unproven": tally.unproven,
+        "beyond_bound": tally.beyond,
+    }
+
+
+def record_line(record: Record) -> bytes:
+    """Return the line of results.jsonl that holds a record."""
+    return _ENCODER.encode(record.as_json()).encode() + b"\n"
 
 
 def open_locked(path: Path) -> IO[bytes]:

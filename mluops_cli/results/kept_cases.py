@@ -65,19 +65,10 @@ class KeepFailures:
             )
 
     def _kept_earlier(self) -> Iterator[Path]:
-        """What was kept of the failing cases that the folder holds results of, and nothing else: files of others stay.
-
-        A case with external data has a folder of its own.
-        """
+        """What was kept of the failing cases that the folder holds results of: files of others stay."""
         for record in read_results(self.out):
             if record.status in FAILING:
-                target = _target(self.out, record)
-                yield target
-                if os.path.isfile(_own(target, Path(record.file))):
-                    yield target.with_suffix("")
-                outputs = kept_path(self.out, record.case, f"{OUTPUTS}.pb")
-                yield outputs
-                yield from outputs.parent.glob(f"{escape(outputs.stem)}.*.bin")
+                yield from kept_of(self.out, record)
 
     def _forget(self) -> None:
         """Remove what an earlier run kept; a file that a worker has written anew by now is another one."""
@@ -88,6 +79,33 @@ class KeepFailures:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
+
+
+def kept_of(out: Path, record: Record) -> Iterator[Path]:
+    """The paths at which a failing case and its outputs are kept, whether they are there or not.
+
+    A case with external data has a folder of its own.
+    """
+    target = _target(out, record)
+    yield target
+    if os.path.isfile(_own(target, Path(record.file))):
+        yield target.with_suffix("")
+    outputs = kept_path(out, record.case, f"{OUTPUTS}.pb")
+    yield outputs
+    yield from outputs.parent.glob(f"{escape(outputs.stem)}.*.bin")
+
+
+def copy_kept(source: Path, target: Path, record: Record) -> None:
+    """Link or copy what one run's folder keeps of a failing case to the same places in another one's.
+
+    Links that lead out of the folder are left out: no run keeps such.
+    """
+    inside = os.path.realpath(source)
+    for path in kept_of(source, record):
+        for file in (path, *path.rglob("*")):
+            kept = file.is_file() and Path(os.path.realpath(file)).is_relative_to(inside)
+            if kept and not _link(file, to := target / file.relative_to(source)):
+                shutil.copyfile(file, to)
 
 
 def kept_file(out: Path, record: Record) -> Path:

@@ -103,6 +103,11 @@ SCENES: dict[str, dict[str, list[str]]] = {
         "failure": ["import", "config.json", "--out", "new"],
         "typo": ["import", "none.json", "--out", "new"],
     },
+    "merge": {
+        "success": ["merge", "sharded", "--out", "new"],
+        "failure": ["merge", "passed", "failed", "--out", "new"],
+        "typo": ["merge", "none", "--out", "new"],
+    },
     "report": {
         "success": ["report", "failed", "--md", "-"],
         "failure": ["report", "cases"],
@@ -174,6 +179,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ["gen", "psamask_forward", "--suite", "demo", "--out", "cases"],
             ["run", "cases", "--impl", "python:kernel.py:right", "-j", "1", "--out", "passed"],
             ["run", "cases", "--impl", "python:kernel.py:wrong", "-j", "1", "--out", "failed"],
+            ["run", "cases", "--impl", "python:kernel.py:right", "-j", "1", "--shard", "1/1", "--out", "sharded"],
         ):
             show(arguments, 80)
     return folder
