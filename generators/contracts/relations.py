@@ -20,6 +20,7 @@ FACTOR: Final = 16  # of scaling: a power of two, so that no product or sum is r
 _FLOATING: Final = "fcV"  # kinds of dtypes; V: bfloat16 and others of ml_dtypes
 _LARGEST: Final = float(np.finfo(np.float32).max)  # a partial sum beyond it is Inf
 ALONE: Final = 4  # items of a batch that are computed alone, spread evenly
+_RENUMBERED: Final = 4096  # of the numbers of items, besides those that occur, so many change: there may be 2^31 items
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,25 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class Renumbering:
+    """The new number of each of these items, whose numbers are ascending; other numbers stay."""
+
+    old: Array
+    new: Array
+
+    def of(self, values: Array) -> Array:
+        """The values, int32 or int64, with the new numbers in place of the old ones."""
+        at = np.searchsorted(self.old, values).clip(max=len(self.old) - 1)
+        found: Array = np.where(self.old[at] == values, self.new[at], values).astype(values.dtype)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class RelatedCall:
     """Inputs and parameters that are related to those of a case, and what becomes of its outputs.
 
-    text names the difference. order: the items of the call, in their order. numbers: the new number of each item, where
-    a column holds numbers and they change. item: the number in the input's column of the item that is computed alone.
+    text names the difference. order: the items of the call, in their order. numbers: new numbers of items, where a
+    column holds numbers and they change. item: the number in the input's column of the item that is computed alone.
     fills: what an output holds where nothing reaches it, 0 where it is not named.
     """
 
@@ -71,7 +86,7 @@ class RelatedCall:
     params: Mapping[str, Any]
     count: int = 1
     order: Array | None = None
-    numbers: Array | None = None
+    numbers: Renumbering | None = None
     item: int | None = None
     fills: Mapping[str, int] = field(default_factory=dict)
 
@@ -93,7 +108,7 @@ class RelatedCall:
         array, column = self.moved(name, array), self.relation.columns.get(name)
         if column is not None and self.numbers is not None:
             array = array.copy()
-            array[..., column] = renumbered(array[..., column], self.numbers)
+            array[..., column] = self.numbers.of(array[..., column])
         return array
 
     def shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -109,13 +124,6 @@ def take_items(array: Array, axis: int, count: int, order: Array) -> Array:
     length = array.shape[axis] // count
     taken: Array = np.take(array, (order[:, None] * length + np.arange(length)).reshape(-1), axis)
     return taken
-
-
-def renumbered(values: Array, numbers: Array) -> Array:
-    """The new number of each item; other values, such as negative ones, stay."""
-    known = (values >= 0) & (values < len(numbers))
-    found: Array = np.where(known, numbers[np.where(known, values, 0)], values).astype(values.dtype)
-    return found
 
 
 def related_calls(
@@ -190,9 +198,8 @@ def _chosen(
         name: take_items(array, relation.axes[name], count, order) if name in relation.axes else array
         for name, array in inputs.items()
     }
-    numbers = np.zeros(count, np.int64)
-    numbers[order] = np.arange(len(order))
-    return RelatedCall(relation, text, changed, params, count, order, numbers, item)
+    places = np.argsort(order)
+    return RelatedCall(relation, text, changed, params, count, order, Renumbering(order[places], places), item)
 
 
 def _by_column(
@@ -202,9 +209,11 @@ def _by_column(
     name, column = next((name, column) for name, column in relation.columns.items() if name in inputs)
     held = inputs[name][:, column]
     if relation.kind == "permutation":
-        if env[relation.size] > 1:
-            numbers, rows = _moved(seed, env[relation.size]), inputs[name].copy()
-            rows[:, column] = renumbered(held, numbers)
+        if (count := env[relation.size]) > 1:
+            occurring = held[(held >= 0) & (held < count)]
+            old = np.union1d(np.append(occurring, count - 1), np.arange(min(count, _RENUMBERED)))
+            numbers, rows = Renumbering(old, old[_moved(seed, len(old))]), inputs[name].copy()
+            rows[:, column] = numbers.of(held)
             yield RelatedCall(relation, "with other numbers", {**inputs, name: rows}, params, numbers=numbers)
         return
     present = np.unique(held)

@@ -13,6 +13,7 @@ from generators.data.samplers import Array
 _GROWTH: Final = 1.02  # a draw that adds fewer points ends the search; the missing points are uniform
 _RINGS: Final = 64  # laser beams, each a ring on the ground
 _BOXES: Final = 24  # cars, walls, poles per scene
+_SCENES: Final = 256  # of a larger batch, images share so many scenes: one takes as long as thousands of sites
 
 
 def cell_numbers(rows: Array, space: Sequence[int]) -> Array:
@@ -39,8 +40,9 @@ def draw_sites(rng: np.random.Generator, count: int, batch: int, space: Sequence
     if count > batch * volume:
         return cells_at(np.arange(count) % (batch * volume), space)
     shares = [count // batch + (n < count % batch) for n in range(min(batch, count))]  # what lies beyond is empty
-    scenes = [n * volume + _scene(rng, share, space, compact) for n, share in enumerate(shares)]
-    return cells_at(np.concatenate([np.empty(0, np.int64), *scenes]), space)
+    scenes = [_scene(rng, share, space, compact) for share in shares[:_SCENES]]  # shares don't grow
+    images = (n * volume + scenes[n % _SCENES][:share] for n, share in enumerate(shares))
+    return cells_at(np.concatenate([np.empty(0, np.int64), *images]), space)
 
 
 def _scene(rng: np.random.Generator, count: int, space: Sequence[int], compact: bool) -> Array:

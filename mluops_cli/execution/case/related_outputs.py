@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from generators.contracts.relations import renumbered
+from generators.contracts.relations import Renumbering
 from mluops_cli.judging.arithmetic import Array
 from mluops_cli.judging.bounds import TWICE, bound_ratio
 
@@ -62,11 +62,11 @@ def pairs_of(indices: Array, outputs: Mapping[str, Array]) -> Array | str:
     return _sorted(np.concatenate(found) if found else np.empty((0, 9), np.int32))
 
 
-def with_numbers(pairs: Array, column: int, numbers: Array) -> Array:
+def with_numbers(pairs: Array, column: int, numbers: Renumbering) -> Array:
     """The pairs with new numbers in a column of both sites, sorted again."""
     pairs = pairs.copy()
     for at in (1 + column, 5 + column):
-        pairs[:, at] = renumbered(pairs[:, at], numbers)
+        pairs[:, at] = numbers.of(pairs[:, at])
     return _sorted(pairs)
 
 

@@ -15,6 +15,7 @@ from mluops_cli.search.fuzz.illegal import BREAKS
 from mluops_cli.search.spec_saving import SavedEntry
 
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_SLOWER: Final = 20.0  # times as long as the baseline may a right kernel take, on a loaded machine too
 IN_COMMENT: Final = 300  # characters of a reason in a comment
 _RELATION: Final = "relation "  # how the kind of a symptom begins where a relation is broken
 
@@ -85,6 +86,13 @@ def set_right(record: Record, ops: Collection[str]) -> None:
     foreign = broken and all(adjoints.get(name) and adjoints[name] not in ops for name in broken)
     if record.status == "fail" and (foreign or (not broken and _within_bounds(record))):
         record.status, record.reason = "pass", ""
+
+
+def excuse_slowness(record: Record, seconds: float, timeout: float) -> None:
+    """Make a time-out a skip where a right kernel may need that long: making the call alone took so many seconds."""
+    if record.status == "timeout" and _SLOWER * seconds > timeout:
+        record.status = "skip"
+        record.reason += f"; its baseline took {seconds:.2g} s of the processor: a right kernel may be as slow"
 
 
 def _within_bounds(record: Record) -> bool:

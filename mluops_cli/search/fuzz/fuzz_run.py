@@ -17,7 +17,16 @@ from mluops_cli.core.statuses import FAILED, FAILING, INTERRUPTED, NOTHING_SELEC
 from mluops_cli.core.tally import Tally
 from mluops_cli.execution.interrupt import interruptible
 from mluops_cli.search.case_runner import CaseRunner, case_folder
-from mluops_cli.search.fuzz.findings import Finding, Reduced, Symptom, is_doubtful, is_finding, set_right, symptom_of
+from mluops_cli.search.fuzz.findings import (
+    Finding,
+    Reduced,
+    Symptom,
+    excuse_slowness,
+    is_doubtful,
+    is_finding,
+    set_right,
+    symptom_of,
+)
 from mluops_cli.search.fuzz.pairs import pairs_of
 from mluops_cli.search.fuzz.supply import Search, Supplied, Supply, supplying
 
@@ -115,7 +124,7 @@ class FuzzRun:
             supplying(self.search, folder, self.jobs, plugins, self.limits.cases) as supply,
             closing(CaseRunner(self.options, folder, self.jobs)) as runner,
         ):
-            stream = _Stream(self.search, self.limits, self.watcher, outcome, supply)
+            stream = _Stream(self.search, self.options.timeout, self.limits, self.watcher, outcome, supply)
             while not (stream.over or outcome.interrupted):
                 outcome.interrupted = runner.stream(stream, stream.hear, stream.beat).interrupted
                 stream.start += self._settle(stream, runner, interrupt.is_set)
@@ -150,11 +159,14 @@ class _Stream:
     It ends for good where the search is over, and for a while where something is to be repeated or shrunk.
     """
 
-    def __init__(self, search: Search, limits: Limits, watcher: Watcher, outcome: Outcome, supply: Supply) -> None:
+    def __init__(
+        self, search: Search, timeout: float, limits: Limits, watcher: Watcher, outcome: Outcome, supply: Supply
+    ) -> None:
         self.outcome = outcome
         self.start = time.monotonic()
         self.doubtful: dict[str, tuple[Record, Supplied]] = {}
         self._search = search
+        self._timeout = timeout
         self._limits = limits
         self._watcher = watcher
         self._supply = supply
@@ -209,6 +221,7 @@ class _Stream:
         for file in call.planned.files if call.planned is not None else ():
             Path(file).unlink(missing_ok=True)
         set_right(record, self._search.ops)
+        excuse_slowness(record, call.seconds, self._timeout)
         outcome.tally.add(record.counted)
         outcome.coverage[call.op].add(dict(call.drawn.classes))
         if not is_finding(record):

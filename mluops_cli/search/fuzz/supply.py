@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -67,12 +68,16 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Supplied:
-    """One call: with its file, or with what is wrong with the operator (its reference kernel raised, say)."""
+    """One call: with its file, or with what is wrong with the operator (its reference kernel raised, say).
+
+    seconds: of the processor, for its values and its baseline.
+    """
 
     op: str
     drawn: Drawn
     planned: PlannedCase | None
     problem: str = ""
+    seconds: float = 0.0
 
 
 def supplied(search: Search, number: int, folder: Path) -> Supplied | None:
@@ -107,10 +112,12 @@ def _drawn_and_made(search: Search, number: int, again: int, folder: Path) -> Su
     if drawn is None:
         return None
     for each in (drawn, drawn.plain()):  # the values may be outside of what check_values takes
+        start = time.process_time()
         try:
             planned = make_case(op, SUITE, each.entry, folder)
             related = number // len(search.ops) % _RELATED == 0 and planned.size <= _RELATED_BYTES
-            return Supplied(op, each, replace(planned, relations=related))
+            seconds = time.process_time() - start
+            return Supplied(op, each, replace(planned, relations=related), seconds=seconds)
         except InputError:
             continue
         except UnavailableError:

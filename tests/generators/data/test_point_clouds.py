@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from generators.data.distributions import check_values, recipe_text
 from generators.data.draw import draw, parse_values
+from generators.data.point_clouds import draw_sites
 from schemas.errors import InputError
 
 KEY = (1, "op/suite/case", "x")
@@ -78,3 +80,16 @@ def test_the_rows_depend_on_the_key_alone() -> None:
 def test_what_can_not_be_is_refused(pairs: list[list[int]], dims: tuple[int, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_values(parse_values({"clusters": pairs}, {}, "int32"), dims, "int32")
+
+
+def test_a_huge_batch_takes_as_long_as_its_sites() -> None:
+    """A scene for each image would take half a minute."""
+    start = time.process_time()
+    rows = draw_sites(np.random.default_rng(1), 100_003, 100_000, (2, 9, 7))
+    assert time.process_time() - start < 5
+    assert len(np.unique(rows, axis=0)) == 100_003
+    assert (rows.min(axis=0) == 0).all()
+    assert (rows.max(axis=0) < (100_000, 2, 9, 7)).all()
+    counts = np.bincount(rows[:, 0])
+    assert counts.tolist() == [2, 2, 2, *[1] * 99_997], "the images share the rows"
+    assert len(np.unique(rows[:, 1:], axis=0)) > 50, "the scenes differ"

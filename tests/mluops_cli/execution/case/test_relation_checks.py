@@ -12,6 +12,7 @@ import pytest
 
 from generators.casegen.generate import generate
 from generators.casegen.write_options import WriteOptions
+from generators.contracts.relations import related_calls
 from generators.operator_registry import operators
 from generators.specs.expansion import expand_operator
 from mluops_cli.core.case_options import CaseOptions, WorkerSettings
@@ -203,3 +204,20 @@ def test_tiled_keeps_all_relations_on_the_small_suites(tmp_path: Path, op: str) 
         assert result["status"] in ("pass", "empty", "mistrusted"), (case.id, result["reason"])
         tried |= result.get("relations", {}).keys()
     assert tried == {each.name for each in operators()[op].contract.relations}
+
+
+@pytest.mark.parametrize("batch", [2, 5, 4096, 2**31 - 1])
+def test_images_get_other_numbers_however_many_there_are(batch: int) -> None:
+    """Of a huge batch, the numbers that occur, the last one and the first ones: not a number for each image."""
+    contract = operators()["get_indice_pairs"].contract
+    (images,) = (each for each in contract.relations if each.name == "permutation of images")
+    sites = np.array([[0, 1, 2, 3], [batch - 1, 0, 0, 0], [batch // 2, 5, 5, 5], [0, 0, 0, 1]], np.int32)
+    (related,) = related_calls(images, {"indices": sites}, {"batch": batch}, {"batch": batch}, seed=1)
+    moved = related.inputs["indices"]
+    assert (moved[:, 0] != sites[:, 0]).all()
+    assert (moved[:, 0] >= 0).all()
+    assert (moved[:, 0] < batch).all()
+    assert np.array_equal(moved[:, 1:], sites[:, 1:])
+    assert related.numbers is not None
+    assert np.array_equal(np.sort(related.numbers.new), related.numbers.old), "no two images share a number"
+    assert set(sites[:, 0]) | set(range(min(batch, 4096))) == set(related.numbers.old)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mluops_cli.core.record import Record
-from mluops_cli.search.fuzz.findings import is_doubtful, is_finding, set_right, symptom_of
+from mluops_cli.search.fuzz.findings import excuse_slowness, is_doubtful, is_finding, set_right, symptom_of
 
 
 def record(status: Any, reason: str = "", **keys: Any) -> Record:
@@ -85,3 +85,13 @@ def test_outputs_beyond_thresholds_and_within_their_error_bounds_prove_nothing(r
     found = Record("roi_crop_forward/fuzz/x", "roi_crop_forward", "fuzz", "x.pb", "impl", "fail", "", outputs=outputs)
     set_right(found, ("roi_crop_forward",))
     assert found.status == status
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "then"), [("timeout", 0.01, "timeout"), ("timeout", 0.2, "skip"), ("crash", 0.2, "crash")]
+)
+def test_a_time_out_says_nothing_where_the_baseline_is_slow_too(status: str, seconds: float, then: str) -> None:
+    found = record(status, "no answer within 2 s")
+    excuse_slowness(found, seconds, 2.0)
+    assert found.status == then
+    assert is_finding(found) == (then != "skip")
