@@ -18,24 +18,27 @@ from mluops_cli.commands.options import (
     plugin_option,
     suites_option,
 )
-from mluops_cli.commands.problems import none_selected, report_problem
+from mluops_cli.commands.problems import brief, none_selected, report_problem
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.escaping import one_line
 
 if TYPE_CHECKING:
     from mluops_cli.core.discovery import PlannedCase
     from mluops_cli.execution.case.fault_trials import Tested
+    from mluops_cli.search.exploits.trials import Trial
 
 
 @click.command(epilog="Example: mluops selftest out/cases -k 'psamask and boundary'")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--exploits", is_flag=True, help="Run kernels that try to pass without computing. -k: parts of names.")
 @keywords_option
 @suites_option
-@jobs_option("Threads that judge.")
+@jobs_option("Threads that judge; exploits at once.")
 @generation_option
 @plugin_option
 def command(
     paths: tuple[Path, ...],
+    exploits: bool,
     keywords: str | None,
     suites: frozenset[str],
     jobs: int,
@@ -47,7 +50,14 @@ def command(
     Without PATH: the small built-in suites of every operator. Prints for each case and each fault how many were
     injected and caught, and which faults the thresholds can't detect and why. Exit code: 0 all caught, 1 a fault was
     missed, a right output failed or nothing was injected, 2 a case file is wrong, 5 nothing selected.
+
+    With --exploits: prints for each exploit what happened and in which words. Exit code 1 where one that is not listed
+    as open (docs/untrusted.md) is accepted, an open one isn't, or a right kernel fails.
     """
+    if exploits:
+        if paths or suites or plugins:
+            raise click.UsageError("--exploits brings its own cases: it goes without PATH, --suite and --plugin")
+        return _test_exploits(keywords, jobs)
     from mluops_cli.core.discovery import plan_cases
     from mluops_cli.core.statuses import FAILED, PASSED, WRONG_INPUT
     from schemas.errors import MluopsError
@@ -71,6 +81,43 @@ def command(
         click.echo("nothing was injected", err=True)
     bad = not trials or any(trial.missed for trial in trials) or any(each.alarm for each in tested)
     return WRONG_INPUT if broken else FAILED if bad else PASSED
+
+
+def _test_exploits(keywords: str | None, jobs: int) -> int:
+    """Run the exploits whose kind/name matches, print what came of each; return the exit code."""
+    from mluops_cli.core.filters import parse_keywords
+    from mluops_cli.core.statuses import FAILED, INTERRUPTED, NOTHING_SELECTED, PASSED
+    from mluops_cli.search.exploits.corpus import exploits
+    from mluops_cli.search.exploits.trials import run_trials
+
+    matches = parse_keywords(keywords) if keywords is not None else bool
+    chosen = [each for each in exploits() if matches(f"{each.kind}/{each.name}")]
+    if not chosen:
+        click.echo("no exploit is selected", err=True)
+        return NOTHING_SELECTED
+    width = max(len(each.name) for each in chosen)
+    trials = []
+    for trial in run_trials(chosen, jobs):
+        trials.append(trial)
+        click.echo(_exploit_line(trial, width))
+    counts = Counter("open" if trial.exploit.open else trial.exploit.expected for trial in trials if not trial.problem)
+    wrong = sum(bool(trial.problem) for trial in trials)
+    counts["not as listed"] = wrong
+    counted = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    click.echo(f"\n{len(trials)} kernels: {counted}")
+    return FAILED if wrong else PASSED if len(trials) == len(chosen) else INTERRUPTED
+
+
+def _exploit_line(trial: Trial, width: int) -> str:
+    """The row of an exploit: its name, what happened, the words of the report or why there are none."""
+    exploit = trial.exploit
+    if trial.problem:
+        happened, words = trial.happened.upper(), f"NOT AS LISTED, {trial.problem}: {trial.words}"
+    elif exploit.open:
+        happened, words = "open", exploit.words
+    else:
+        happened, words = trial.happened, trial.words
+    return f"{exploit.name:{width}}  {happened:8}  {brief(words)}".rstrip()
 
 
 @contextmanager

@@ -65,6 +65,7 @@ class CallableKernel:
         answer = self.target(*arguments, **keywords)
         self.synchronize()
         status, scalars = _answer(answer, call.op)  # an answer may compute when it is read
+        del answer, arguments, keywords  # what the callable put there may compute when it is released
         end = _clock()
         if watch.settle():
             end = _clock()

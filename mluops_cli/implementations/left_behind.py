@@ -74,8 +74,13 @@ class Watch:
 
     def _working(self) -> set[int]:
         """The threads of Python besides the others that are at work, by their identifiers."""
-        frames = sys._current_frames().items()
-        return {each for each, frame in frames if each not in self._others and _works(frame, self._folder)}
+        # No variable holds the frames: this function's own is among them, and a cycle would keep it and its callers,
+        # with the arrays of the call, until garbage is collected.
+        return {
+            each
+            for each, frame in sys._current_frames().items()
+            if each not in self._others and _works(frame, self._folder)
+        }
 
 
 def _works(frame: FrameType, folder: str) -> bool:

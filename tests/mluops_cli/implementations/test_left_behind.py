@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.pool import ThreadPool
@@ -136,3 +137,22 @@ def test_an_answer_that_computes_when_it_is_read_counts_as_time_of_the_call() ->
             return 0
 
     assert CallableKernel(lambda op, inputs, outputs, params: Slow())(make_call()).latency_us > 3_900  # type: ignore[operator]
+
+
+def copies(op: str, inputs: Any, outputs: Any, params: Any) -> None:
+    outputs["y"][...] = inputs["x"]
+
+
+def test_the_arrays_of_a_call_are_released_with_it() -> None:
+    """A frame that holds all frames, its own among them, would keep them until garbage is collected."""
+    call = make_call()
+    array = call.outputs["y"]
+    assert array is not None
+    kept = weakref.ref(array)
+    gc.disable()
+    try:
+        CallableKernel(copies)(call)
+        del array, call
+        assert kept() is None
+    finally:
+        gc.enable()
