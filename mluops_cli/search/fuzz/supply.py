@@ -31,7 +31,7 @@ from schemas.errors import InputError, MluopsError, UnavailableError
 from schemas.status import SUCCESS
 
 _CHUNK: Final = 8  # calls that a worker makes at a time
-_AHEAD: Final = 12  # chunks per worker that are made or wait to be run: a slow call holds up those behind it
+_AHEAD: Final = 3  # chunks per worker that are made or wait to be run
 _ILLEGAL: Final = 4  # of so many calls one is illegal, with --illegal
 _RELATED: Final = 7  # of so many calls of an operator the relations of one are checked, which take several calls each
 _RELATED_BYTES: Final = 64 << 10  # where its tensors have no more bytes
@@ -162,7 +162,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 class Supply:
-    """Makes the calls of a search, in their order, as fast as they are taken.
+    """Makes the calls of a search as fast as they are taken, in their order but for those that take long.
 
     handle is a descriptor that can be read when further calls are made.
     """
@@ -177,7 +177,7 @@ class Supply:
         self._most = _AHEAD * jobs
         self._count = count
         self._next = 0
-        self._waiting: deque[Future[list[Supplied]]] = deque()
+        self._waiting: list[Future[list[Supplied]]] = []
         self._made: deque[Supplied] = deque()
 
     @property
@@ -186,12 +186,13 @@ class Supply:
         return not self._made and not self._waiting and self._count is not None and self._next >= self._count
 
     def take(self, count: int) -> list[Supplied]:
-        """At most so many calls, the next in order, without waiting for those that aren't made yet."""
+        """At most so many calls, the first ones that are made, without waiting for those that aren't yet."""
         with suppress(BlockingIOError):
             os.read(self.handle, 1 << 16)
-        while len(self._made) < count and self._waiting and self._waiting[0].done():
+        while len(self._made) < count and (done := next((each for each in self._waiting if each.done()), None)):
+            self._waiting.remove(done)
             try:
-                self._made.extend(self._waiting.popleft().result())
+                self._made.extend(done.result())
             except BrokenProcessPool:
                 raise MluopsError(
                     "a worker process that makes cases died (out of memory?); try a smaller --max-bytes"

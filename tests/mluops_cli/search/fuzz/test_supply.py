@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +15,9 @@ import pytest
 from generators.operator_registry import add_operators, operators
 from mluops_cli.execution.workers.handle import wait_readable
 from mluops_cli.search.fuzz import supply
+from mluops_cli.search.fuzz.drawing import Drawn
 from mluops_cli.search.fuzz.factors import domain_of
-from mluops_cli.search.fuzz.supply import Search, supplied, supplying
+from mluops_cli.search.fuzz.supply import Search, Supplied, supplied, supplying
 from tests.downstream.acme_ops.operators import TileRows
 
 SEARCH = Search(("psamask_forward", "voxel_pooling_forward"), 3, 1 << 20)
@@ -35,8 +37,34 @@ def files(folder: Path, jobs: int, count: int) -> dict[str, str]:
 
 def test_the_cases_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
     one, three = files(tmp_path / "1", 1, 60), files(tmp_path / "3", 3, 60)
-    assert list(one.items()) == list(three.items())
+    assert one == three
     assert len(one) >= 55
+    numbers = [int(case.rpartition("_")[2]) for case in one if case.startswith(SEARCH.ops[0])]
+    assert numbers == sorted(numbers), "one process makes them in their order"
+
+
+def test_calls_that_are_made_do_not_wait_for_those_before_them(tmp_path: Path) -> None:
+    pool = _Pool()
+    supply_ = supply.Supply(pool, SEARCH, tmp_path, 1, None)  # type: ignore[arg-type]
+    slow, later, last = (Supplied(name, Drawn({}, {}), None) for name in ("slow", "later", "last"))
+    assert supply_.take(4) == []
+    pool.futures[1].set_result([later])
+    assert supply_.take(4) == [later]
+    pool.futures[0].set_result([slow])
+    pool.futures[2].set_result([last])
+    assert supply_.take(4) == [slow, last]
+    supply_.close()
+
+
+class _Pool:
+    """Keeps what is submitted."""
+
+    def __init__(self) -> None:
+        self.futures: list[Future[Any]] = []
+
+    def submit(self, *_: Any) -> Future[Any]:
+        self.futures.append(Future())
+        return self.futures[-1]
 
 
 def test_operators_take_turns(tmp_path: Path) -> None:
