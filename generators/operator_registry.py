@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 import generators.operators
+from generators.contract_mistakes import check_contract
 from generators.contracts.operator import Operator
 from schemas.errors import InputError, MluopsError
 from schemas.protos.foreign_import import foreign_import
@@ -74,6 +75,7 @@ def _register(found: dict[str, Operator], new: Any) -> None:
         operator = each() if isinstance(each, type) else each
         if not isinstance(operator, Operator):
             raise InputError(f"{each!r} is no Operator")
+        check_contract(operator)
         name = operator.contract.op
         if name in found:
             raise InputError(f"operator {name!r} is registered twice")

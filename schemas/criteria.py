@@ -16,6 +16,8 @@ NAMES: Final[dict[str, str]] = {
     "DIFF_KL": "diff_kl",
 }
 """A case file's name of a criterion -> our name; the missing ones (SMAPE, SMAXAPE, NRMSE) can't be judged."""
+CRITERIA: Final = tuple(dict.fromkeys((*NAMES.values(), "diff3_1")))
+"""Our names of all criteria."""
 
 
 @dataclass(frozen=True, slots=True)

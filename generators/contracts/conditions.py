@@ -44,27 +44,36 @@ class Tensor(Protocol):
         """The strides in elements, None where it is dense."""
 
 
+# Kind of a parameter -> the type of its values; what a message calls one, and several.
+TYPES: Final[Mapping[str, type]] = {"int": int, "float": float, "bool": bool, "string": str}
+_WORDS: Final[Mapping[str, tuple[str, str]]] = {
+    "int": ("one number", "integers"),
+    "float": ("one number", "numbers"),
+    "bool": ("true or false", "of true and false"),
+    "string": ("a text", "texts"),
+}
+
+
 def misshapen(parameter: Parameter, value: Any) -> str | None:
-    """What is wrong with the form of a parameter's value: one number, or a tuple of as many as it has."""
-    if parameter.length is None:
-        return None if _is_single(value) else f"{parameter.name} is {list(value)}, expected one number"
-    return (
-        None
-        if _is_list(value, parameter.length)
-        else f"{parameter.name} is {value}, expected {parameter.length} integers"
-    )
+    """What is wrong with the form of a parameter's value: one of its kind, or a tuple of as many as it has."""
+    if _is_formed(value, parameter.length, parameter.kind):
+        return None
+    shown = list(value) if isinstance(value, tuple) and parameter.length is None else value
+    one, several = _WORDS[parameter.kind]
+    expected = one if parameter.length is None else f"{parameter.length} {several}"
+    if parameter.length is None and parameter.kind == "int" and not isinstance(value, tuple):
+        expected = "an integer"
+    return f"{parameter.name} is {shown}, expected {expected}"
 
 
-def _is_single(value: Any) -> bool:
-    return not isinstance(value, tuple)
-
-
-def _is_list(value: Any, length: int) -> bool:
-    return isinstance(value, tuple) and len(value) == length
+def _is_formed(value: Any, length: int | None, kind: str) -> bool:
+    if length is not None:
+        return isinstance(value, tuple) and len(value) == length and all(_is_formed(each, None, kind) for each in value)
+    return type(value) is TYPES[kind] or (kind == "bool" and type(value) is int and value in (0, 1))
 
 
 # What the expressions may call.
-FUNCTIONS: Final[dict[str, Any]] = {**GLOBALS, "tuple": tuple, "is_list": _is_list}
+FUNCTIONS: Final[dict[str, Any]] = {**GLOBALS, "int": int, "is_formed": _is_formed}
 Text = str | Callable[[Env], str]
 
 
@@ -110,7 +119,9 @@ def of_parameters(contract: Contract) -> Iterator[Condition]:
 
 def _of_parameter(parameter: Parameter) -> Iterator[Condition]:
     name, length = parameter.name, parameter.length
-    form = f"{name}.__class__ is not tuple" if length is None else f"is_list({name}, {length})"  # a call takes longer
+    # A call takes longer than a comparison.
+    plain = length is None and parameter.kind == "int"
+    form = f"{name}.__class__ is int" if plain else f"is_formed({name}, {length}, {parameter.kind!r})"
     yield Condition(name, form, lambda scope: misshapen(parameter, scope[name]) or "", ())
     least, most = (name, name) if length is None else (f"min({name})", f"max({name})")
 
@@ -119,8 +130,8 @@ def _of_parameter(parameter: Parameter) -> Iterator[Condition]:
         return Condition(name, holds, text, parameter.statuses, parameter.origin)
 
     if parameter.choices is not None:
-        words = ", ".join(f"{number} ({word})" for word, number in parameter.choices.items())
-        known = f"({', '.join(map(str, parameter.choices.values()))},)"
+        words = choices_text(parameter.choices)
+        known = f"({', '.join(map(repr, parameter.choices.values()))},)"
         yield check(f"{name} in {known}" if length is None else f"{{*{name}}} <= {{*{known}}}", words)
     if parameter.minimum is not None:
         yield check(f"{least} >= {parameter.minimum}", _range_text(parameter.minimum, parameter.maximum))
@@ -128,7 +139,12 @@ def _of_parameter(parameter: Parameter) -> Iterator[Condition]:
         yield check(f"{most} <= {parameter.maximum}", _range_text(parameter.minimum, parameter.maximum))
 
 
-def _range_text(minimum: int | None, maximum: int | None) -> str:
+def choices_text(choices: Mapping[str, Any]) -> str:
+    """The legal values of a parameter with their words."""
+    return ", ".join(word if word == value else f"{value} ({word})" for word, value in choices.items())
+
+
+def _range_text(minimum: float | None, maximum: float | None) -> str:
     """The legal values of a parameter in words."""
     if minimum is None:
         return f"{maximum} or less"

@@ -27,7 +27,7 @@ def parameters_of(file: CaseFile, contract: Contract | None) -> dict[str, Any]:
     if message is None:
         held = _stored(file)
         if held is None:
-            told = f"the case file's interface has no {file.op}_param, and the file no metadata of ours"
+            told = f"the case file's interface has no {_key(contract)}, and the file no metadata of ours"
             raise InputError(told, place)
         return {
             each.name: tuple(held[each.name]) if isinstance(held[each.name], list) else held[each.name]
@@ -36,7 +36,7 @@ def parameters_of(file: CaseFile, contract: Contract | None) -> dict[str, Any]:
         }
     if not message.IsInitialized():
         missing = ", ".join(message.FindInitializationErrors())
-        raise InputError(f"{file.op}_param is missing or lacks {missing}", place)
+        raise InputError(f"{_key(contract)} is missing or lacks {missing}", place)
     params = {each.name: _value(message, each) for each in contract.passed_parameters}
     return {name: value for name, value in params.items() if value is not None}
 
@@ -59,9 +59,11 @@ def parameter_message(node: Any, contract: Contract) -> Any | None:
 
     InputError, for the author of the contract, where the message lacks one of its parameters.
     """
-    key = f"{contract.op}_param"
+    key = _key(contract)
     field = node.DESCRIPTOR.fields_by_name.get(key)
     if field is None:
+        if contract.message:
+            raise InputError(f"message is {key!r}, the interface has no such field")
         return None
     known = field.message_type.fields_by_name
     unknown = next((each.name for each in contract.parameters if each.name not in known), None)
@@ -69,6 +71,11 @@ def parameter_message(node: Any, contract: Contract) -> Any | None:
         text = f"the contract of {contract.op} has a parameter {unknown!r}"
         raise InputError(f"{text}, the interface's {key} has only {', '.join(known.keys())}")
     return getattr(node, key)
+
+
+def _key(contract: Contract) -> str:
+    """The field of a Node that holds the operator's parameters, where the interface has one."""
+    return contract.message or f"{contract.op}_param"
 
 
 def plain_message(message: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Shape inference, validation of specs, invalid cases, documentation and reports a
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +17,7 @@ from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM, NOT_SUPPORTED
 
 Shape = tuple[int, ...]  # the dims of a tensor
-Params = Mapping[str, Any]  # parameter name -> int, float or tuple of ints
+Params = Mapping[str, Any]  # parameter name -> int, float, bool, text or a tuple of one of them
 Env = dict[str, Any]  # sizes (int) and parameters (as in Params) by name
 
 LARGE: Final = 2**31  # elements from which on a tensor counts as large
@@ -25,6 +26,11 @@ UNKNOWN: Final = -1  # a size that depends on the data
 DESIGN: Final = "design"
 VENDOR: Final = "vendor"
 OURS: Final = "ours"
+
+
+def c_float(value: float) -> float:
+    """The C float that is nearest to a number: what a case file and a call hold."""
+    return ctypes.c_float(value).value
 
 
 def as_tuples(params: Params) -> Env:
@@ -78,25 +84,32 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: an integer, or `length` of them.
+    """One parameter: a value of its kind, or `length` of them.
 
-    minimum and maximum are inclusive; choices names the legal values: word -> integer. default is an integer or an
-    expression; without one the parameter must be given, or be bound by a shape. statuses are what breaking the range is
-    answered with; empty: such a case is refused when a spec is expanded. origin says where the range stands, as in
-    Rule. output = (tensor, dim): the count of an output's rows, a size that depends on the data. It is in the file for
-    its readers; implementations don't get it, and return it in Outcome.scalars. text is for the operator's page.
+    kind is int; float, a C float (a number is rounded to one); bool; or string. minimum and maximum, of numbers, are
+    inclusive; choices names the legal values: word -> value. default is a value or, of int, also an expression; without
+    one the parameter must be given, or be bound by a shape. statuses are what breaking the range is answered with;
+    empty: such a case is refused when a spec is expanded. origin says where the range stands, as in Rule. output =
+    (tensor, dim): the count of an output's rows, a size that depends on the data. It is in the file for its readers;
+    implementations don't get it, and return it in Outcome.scalars. text is for the operator's page.
     """
 
     name: str
-    minimum: int | None = None
-    maximum: int | None = None
-    choices: Mapping[str, int] | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: Mapping[str, Any] | None = None
     length: int | None = None
-    default: int | str | None = None
+    default: Any = None
     statuses: tuple[str, ...] = (BAD_PARAM,)
     origin: str = DESIGN
     output: tuple[str, int] | None = None
     text: str = ""
+    kind: Literal["int", "float", "bool", "string"] = "int"
+
+    @property
+    def follows(self) -> bool:
+        """Whether the default is an expression over others."""
+        return self.kind == "int" and isinstance(self.default, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +169,8 @@ class Sized(Protocol):
 class Contract:
     """What calls an operator accepts and how its outputs are judged.
 
-    op is the operator's name. category is pure_io (outputs are copies of inputs, to the bit), composite, atomic_add
+    op is the operator's name. message is the field of a case file that holds its parameters, OP_param where it is
+    empty. category is pure_io (outputs are copies of inputs, to the bit), composite, atomic_add
     (sums in any order) or index. Tensors and parameters are in the order of the operator's interface. Statuses are
     names such as "SUCCESS", "BAD_PARAM" and "NOT_SUPPORTED".
 
@@ -190,6 +204,7 @@ class Contract:
     relations: tuple[Relation, ...] = ()
     coordinates: tuple[Coordinate, ...] = ()
     sums: tuple[RowSum, ...] = ()
+    message: str = ""
 
     @cached_property
     def tensors(self) -> dict[str, TensorSpec]:
@@ -258,9 +273,12 @@ class Contract:
         for parameter in self.passed_parameters:
             if parameter.name not in env and parameter.default is not None:
                 default = parameter.default
-                env[parameter.name] = parse_expression(default)(env) if isinstance(default, str) else default
+                env[parameter.name] = parse_expression(default)(env) if parameter.follows else default
                 if isinstance(env[parameter.name], list):
                     env[parameter.name] = tuple(env[parameter.name])
+                if parameter.kind == "float":
+                    one = parameter.length is None
+                    env[parameter.name] = c_float(default) if one else tuple(map(c_float, default))
         return env
 
     @cached_property

@@ -17,7 +17,7 @@ from generators.contracts.faults import (
     null_descriptor,
     null_pointer,
 )  # fmt: skip
-from generators.contracts.model import LARGE, Contract, Env, Parameter, Rule, Shape
+from generators.contracts.model import LARGE, Contract, Env, Parameter, Rule, Shape, c_float
 from generators.data.distributions import parse_values
 from schemas.dtypes import DTYPES
 from schemas.status import SUCCESS
@@ -124,7 +124,8 @@ def strided(base: Case, contract: Contract) -> Iterator[Case]:
 
 def large(base: Case, contract: Contract) -> Iterator[Case]:
     """Per tensor the assignment of one size or parameter that makes the fewest tensors large and the rest small."""
-    numbers = [*contract.sizes, *(each.name for each in contract.passed_parameters if each.length is None)]
+    plain = [each for each in contract.passed_parameters if each.length is None and each.kind == "int"]
+    numbers = [*contract.sizes, *(each.name for each in plain)]
     seen: set[tuple[Shape, ...]] = set()
     for tensor in contract.tensors:
         candidates: list[tuple[int, float, int, Case]] = []
@@ -185,13 +186,18 @@ OF_TENSORS: Final[tuple[Variants, ...]] = (other_parameters, other_dtypes, other
 OF_CALLS: Final[tuple[Variants, ...]] = (strided, large, faulty)
 
 
-def _out_of_range(parameter: Parameter) -> list[int]:
+def _out_of_range(parameter: Parameter) -> list[Any]:
+    if parameter.kind == "string":
+        return [] if parameter.choices is None else ["other"]
+    if parameter.kind == "bool":
+        return []
     if parameter.choices is not None:
         return [min(parameter.choices.values()) - 1, max(parameter.choices.values()) + 1]
-    below = [] if parameter.minimum is None else [parameter.minimum - 1]
+    values = [] if parameter.minimum is None else [parameter.minimum - 1]
     if parameter.minimum == 1:
-        below.append(-1)  # passes where only 0 is refused
-    return below if parameter.maximum is None else [*below, parameter.maximum + 1]
+        values.append(-1)  # passes where only 0 is refused
+    values += [] if parameter.maximum is None else [parameter.maximum + 1]
+    return [c_float(value) for value in values] if parameter.kind == "float" else values
 
 
 def _env(base: Case, contract: Contract) -> Env:

@@ -40,7 +40,7 @@ def read_dump(path: Path, name: str, enum_numbering: str = CURRENT) -> Imported:
             name,
             [_tensor(record, True, imported.note) for record in case.inputs],
             [_tensor(record, False, imported.note) for record in case.outputs],
-            as_lists(params),
+            {name: _plain_floats(value) for name, value in as_lists(params).items()},
             _criteria(case, imported.note),
             illegal=case.meta is not None and bool(case.meta.expect) and SUCCESS not in case.meta.expect,
         )
@@ -78,6 +78,13 @@ def _dist(record: TensorRecord, note: Note) -> dict[str, Any]:
 def _short(value: float) -> float:
     """A float32 as the shortest decimal that is read as it: 0.1, not 0.10000000149; other doubles as they are."""
     return float(str(np.float32(value))) if abs(value) < 3e38 and float(np.float32(value)) == value else value
+
+
+def _plain_floats(value: Any) -> Any:
+    """A parameter with each C float as people write it."""
+    if isinstance(value, list):
+        return [_plain_floats(each) for each in value]
+    return plain(_short(value)) if isinstance(value, float) else value
 
 
 def _criteria(case: CaseFile, note: Note) -> list[dict[str, float]]:

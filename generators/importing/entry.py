@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from generators.contracts.checks import illegal_case, other_number, violations
 from generators.contracts.conditions import Violation
-from generators.contracts.model import OURS, Contract, as_tuples
+from generators.contracts.model import OURS, Contract
 from generators.contracts.operator import Operator
 from generators.importing.draft import CaseDraft, Note, TensorDraft
 from generators.specs.case_builder import CaseBuilder
-from generators.specs.conversions import Problem, expect_words
+from generators.specs.conversions import Problem, convert_parameters, expect_words
+from generators.specs.fields import WORD
 from generators.specs.mistakes import mistakes
 from generators.specs.models import Entry as EntryModel
 from generators.specs.yaml_loader import key_text
@@ -71,7 +72,10 @@ def _set_expectation(entry: Entry, draft: CaseDraft, contract: Contract, params:
         name: Descriptor(tensor.layout or "", tensor.dtype or "", tensor.shape, _strides(tensor))
         for name, tensor in zip(contract.tensors, tensors, strict=True)
     }
-    given = as_tuples(params)
+    try:
+        given = convert_parameters(contract, params)
+    except Problem as problem:
+        raise Unwritable(problem.text) from None
     found: list[Violation] = violations(contract, descriptors, given)
     if len(found) > 1 or (found and not found[0].statuses):
         raise InputError(illegal_case(contract.op, found))
@@ -103,7 +107,7 @@ def _params(draft: CaseDraft, contract: Contract, note: Note) -> dict[str, Any]:
     params = {name: draft.params[name] for name in sorted(passed & draft.params.keys())}
     for name, value in params.items():
         if not _holdable(value):
-            raise Unwritable(f"parameter {name} is {value!r}, expected whole numbers")
+            raise Unwritable(f"parameter {name} is {value!r}, expected numbers, true, false or words")
     return params
 
 
@@ -134,7 +138,7 @@ def _foreign(draft: CaseDraft, note: Note) -> Entry:
     if len(held) < len(draft.params):
         entry[ASIDE] = {name: value for name, value in draft.params.items() if name not in held}
         for name in entry[ASIDE]:
-            note(f"parameter {name} of {draft.op} is no whole number, which is all that specs hold: kept as a comment")
+            note(f"parameter {name} of {draft.op} is nothing that specs hold: kept as a comment")
     for role, tensors in zip(_ROLES, (draft.inputs, draft.outputs), strict=True):
         entry[role] = {f"{role[:-1]}{index}": _tensor(tensor, None, None) for index, tensor in enumerate(tensors)}
     if any(draft.criteria):
@@ -145,9 +149,9 @@ def _foreign(draft: CaseDraft, note: Note) -> Entry:
 
 
 def _holdable(value: Any) -> bool:
-    """Whether a parameter is whole numbers, which is all that specs know."""
+    """Whether a parameter is what the grammar of specs has a place for: numbers, true, false, words."""
     values = value if isinstance(value, list) else [value]
-    return all(isinstance(each, int) and not isinstance(each, bool) for each in values)
+    return all(WORD.search(each) if isinstance(each, str) else isinstance(each, (int, float)) for each in values)
 
 
 def _tensor(tensor: TensorDraft, dtype: str | None, layout: str | None) -> dict[str, Any]:

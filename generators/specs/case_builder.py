@@ -116,7 +116,9 @@ class CaseBuilder:
         for name, value in raw.get("params", _NOTHING).items():
             parameter = self._parameters[name]
             env[name] = (
-                value if type(value) is int and parameter.length is None else convert_parameter(parameter, value)
+                value
+                if type(value) is int and parameter.length is None and parameter.kind == "int"
+                else convert_parameter(parameter, value)
             )
         for name, value in raw.get("sizes", _NOTHING).items():
             env[name] = value if isinstance(value, int) else evaluate_size(value, env, ("sizes", name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from generators.contracts.conditions import Tensor, misshapen
 from generators.contracts.faults import (
@@ -18,7 +18,7 @@ from generators.contracts.faults import (
     null_pointer,
     size_query_null_descriptor,
 )  # fmt: skip
-from generators.contracts.model import Env, Parameter, Shape
+from generators.contracts.model import Contract, Env, Parameter, Shape, c_float
 from generators.expressions import UNCOMPUTABLE, parse_expression
 from generators.specs.yaml_loader import KeyPath, key_text
 from schemas.dtypes import dtype_named
@@ -27,6 +27,7 @@ from schemas.suggest import did_you_mean
 from schemas.tensor_descriptor import sparse_strides
 
 Raw = Mapping[str, Any]
+_EXPECTED: Final = {"int": "an integer", "float": "a number", "bool": "true or false"}
 
 
 class Problem(Exception):  # noqa: N818  not for users: it becomes an InputError with a place
@@ -44,19 +45,34 @@ class Problem(Exception):  # noqa: N818  not for users: it becomes an InputError
 
 
 def convert_parameter(parameter: Parameter, value: Any) -> Any:
-    """A parameter's value as the case has it: a word's number, a tuple instead of a list; Problem where it is none."""
+    """A parameter's value as the case has it: a word's value, a tuple instead of a list; Problem where it is none."""
     if isinstance(value, list):
-        value = tuple(value)
-    elif isinstance(value, str):
+        value = tuple(_of_kind(parameter.kind, each) for each in value)
+    elif isinstance(value, str) and (parameter.choices is not None or parameter.kind != "string"):
         choices = parameter.choices or {}
         if value not in choices:
-            hint = did_you_mean(value, choices) if choices else ": expected an integer"
+            hint = did_you_mean(value, choices) if choices else f": expected {_EXPECTED[parameter.kind]}"
             raise Problem(("params", parameter.name), f"unknown word {value!r} for {parameter.name}{hint}")
         value = choices[value]
+    else:
+        value = _of_kind(parameter.kind, value)
     wrong = misshapen(parameter, value)
     if wrong is not None:
         raise Problem(("params", parameter.name), wrong)
     return value
+
+
+def convert_parameters(contract: Contract, given: Raw) -> Env:
+    """The parameters of a contract that are given, each as the case has it; others as they are; Problem as above."""
+    known = {each.name: each for each in contract.parameters}
+    return {name: convert_parameter(known[name], value) if name in known else value for name, value in given.items()}
+
+
+def _of_kind(kind: str, value: Any) -> Any:
+    """A number as the kind has it, where that is possible: a C float, or a truth value for 0 and 1."""
+    if kind == "float" and type(value) in (int, float):
+        return c_float(value)
+    return bool(value) if kind == "bool" and type(value) is int and value in (0, 1) else value
 
 
 def evaluate_size(text: str, env: Env, path: KeyPath) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from generators.error_bounds.precision import PRECISIONS
-from schemas.criteria import NAMES
+from schemas.criteria import CRITERIA
 from schemas.dtypes import DTYPE_NAMES, LAYOUTS
 from schemas.path_names import LONGEST_NAME
 from schemas.status import PREFIX, STATUS_NUMBERS
@@ -23,7 +23,6 @@ NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_.-]+")
 """What a name can't hold, for names that are made of other texts."""
 MOST_CASES: Final = 200_000
 """Cases that one command may select, and one sample may draw."""
-CRITERIA: Final = tuple(dict.fromkeys((*NAMES.values(), "diff3_1")))
 _STATUSES: Final = (*STATUS_NUMBERS.values(), *(f"{PREFIX}{name}" for name in STATUS_NUMBERS))
 
 
@@ -61,9 +60,11 @@ Name = Annotated[
 Text = Annotated[str, _word("text")]
 # A number in quotes is no expression and no word: it is written without quotes.
 Expression = Annotated[str, _word("an expression", pattern=r"[A-Za-z_(]|[0-9]\s*[-+*/%<>=!]")]
-Choice = Annotated[str, _word("a word of the parameter's choices", pattern="[A-Za-z_]")]
+WORD: Final = re.compile("[A-Za-z_]")
+Choice = Annotated[str, _word("a word of the parameter's choices", pattern=WORD.pattern)]
 
-Parameter = int | Choice | list[int]
+Number = Annotated[float, _word("a number")]
+Parameter = int | Number | bool | Choice | list[int | Number | bool | Choice]
 Size = Annotated[int, Field(ge=0)] | Expression
 Shape = list[Size]
 Strides = list[Annotated[int, Field(ge=0)]]

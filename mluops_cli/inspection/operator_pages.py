@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import jinja2
 
+from generators.contracts.conditions import choices_text
 from generators.contracts.model import Contract, Parameter, TensorSpec
 from generators.contracts.operator import Operator
 from generators.specs.expansion import expand
@@ -165,7 +166,7 @@ def _range(parameter: Parameter) -> str:
     if parameter.output is not None:
         return f"dim {parameter.output[1]} of `{parameter.output[0]}`, for readers of the file"
     if parameter.choices is not None:
-        found = ", ".join(f"{number} ({word})" for word, number in parameter.choices.items())
+        found = choices_text(parameter.choices)
     elif parameter.minimum is not None and parameter.minimum == parameter.maximum:
         found = str(parameter.minimum)
     elif parameter.minimum is not None and parameter.maximum is not None:
@@ -174,7 +175,14 @@ def _range(parameter: Parameter) -> str:
         found = f"{parameter.minimum} or more"
     else:
         found = "any" if parameter.maximum is None else f"{parameter.maximum} or less"
-    return f"{parameter.length} integers, each {found}" if parameter.length is not None else found
+    if parameter.kind == "bool":
+        found = "true or false"
+    elif parameter.kind == "float":
+        found = f"a C float, {found}"
+    elif parameter.kind == "string" and parameter.choices is None:
+        found = "any text"
+    values = {"int": "integers", "float": "numbers"}.get(parameter.kind, "values")
+    return f"{parameter.length} {values}, each {found}" if parameter.length is not None else found
 
 
 def _default(parameter: Parameter) -> str:

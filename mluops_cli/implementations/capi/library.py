@@ -94,6 +94,13 @@ class Library:
             find_function(self._library, destroy)(made)
 
 
+def as_argument(value: float) -> ctypes.c_int | ctypes.c_float | ctypes.c_bool:
+    """Return a parameter as C passes it: bool, float or int; CannotShow where an int can't hold it."""
+    if isinstance(value, bool):
+        return ctypes.c_bool(value)
+    return ctypes.c_float(value) if isinstance(value, float) else as_int(value)
+
+
 def as_int(value: int) -> ctypes.c_int:
     """Return the value as a C int; CannotShow where an int can't hold it."""
     _require_fit([value], ctypes.c_int)

@@ -20,7 +20,7 @@ from generators.contracts.faults import (
 )
 from mluops_cli.implementations.base import Array, Call, CannotShow, Outcome, OutOfBounds
 from mluops_cli.implementations.canary_buffer import memory_of
-from mluops_cli.implementations.capi.library import Library, as_int
+from mluops_cli.implementations.capi.library import Library, as_argument
 from mluops_cli.implementations.capi.runtime import DeviceBuffer, Pointer, Runtime
 from mluops_cli.implementations.capi.symbols import SPARSE_CONVOLUTION_DESCRIPTOR, Function
 from mluops_cli.implementations.workspace import POISON, SPARE, granted_bytes, size_is_asked
@@ -34,7 +34,9 @@ class Session:
         self.written: dict[str, DeviceBuffer] = {}  # what the operator may write to: outputs and workspace
         words = function.arguments.split()
         self.arguments: dict[str, Any] = {
-            name: as_int(value) for name, value in call.params.items() if name in words and isinstance(value, int)
+            name: as_argument(value)
+            for name, value in call.params.items()
+            if name in words and isinstance(value, (int, float))
         }
         self.arguments["handle"] = None if NULL_HANDLE in call.faults else library.handle
 

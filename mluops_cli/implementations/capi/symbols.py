@@ -30,8 +30,8 @@ class Function:
     """How an operator is called.
 
     arguments are words in the order of C: `handle`; T_desc and T, descriptor and data of the tensor T; `workspace`,
-    `workspace_size`; `sparse_conv_desc`; any other word is an int parameter. size names the function that returns the
-    bytes of workspace, with its arguments (`size` takes them).
+    `workspace_size`; `sparse_conv_desc`; any other word is a parameter: int, float or bool.
+    size names the function that returns the bytes of workspace, with its arguments (`size` takes them).
     """
 
     name: str

@@ -273,14 +273,16 @@ def _numbers(contract: Contract) -> Iterator[Number]:
             low = 0 if contract.zero_elements.get(size) == SUCCESS else 1
             yield Number(size, None, low, INT_MAX, extent=True)
     for parameter in contract.passed_parameters:
-        if not isinstance(parameter.default, str):  # one that follows from the others is left to do so
+        # One that follows from the others is left to do so; C floats and texts keep their defaults.
+        if not parameter.follows and parameter.kind in ("int", "bool"):
             yield from _of_parameter(parameter, extent=parameter.name in extents)
 
 
 def _of_parameter(parameter: Parameter, *, extent: bool) -> Iterator[Number]:
     words = {number: word for word, number in (parameter.choices or {}).items()}
-    low = min(words, default=0) if parameter.minimum is None else parameter.minimum
-    high = max(words, default=INT_MAX) if parameter.maximum is None else parameter.maximum
+    low = min(words, default=0) if parameter.minimum is None else int(parameter.minimum)
+    most = 1 if parameter.kind == "bool" else INT_MAX
+    high = max(words, default=most) if parameter.maximum is None else int(parameter.maximum)
     for at in [None] if parameter.length is None else range(parameter.length):
         yield Number(parameter.name, at, low, high, extent and not words, words)
 
@@ -291,7 +293,7 @@ def _read(tensor: TensorSpec) -> Iterable[str]:
 
 def _with_defaults(contract: Contract, names: Iterable[str]) -> frozenset[str]:
     """The names, and those that the defaults of these parameters read, and so on."""
-    defaults = {each.name: each.default for each in contract.passed_parameters if isinstance(each.default, str)}
+    defaults = {each.name: each.default for each in contract.passed_parameters if each.follows}
     found, new = set(), set(names)
     while new:
         found |= new

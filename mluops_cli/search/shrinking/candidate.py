@@ -215,7 +215,7 @@ def _numbers(contract: Contract, entry: Mapping[str, Any]) -> Iterator[tuple[Sym
         if isinstance(value, (list, tuple)):
             yield from ((Symbol("params", name, at), each) for at, each in enumerate(value))
         else:
-            yield Symbol("params", name), choices[name][value] if isinstance(value, str) else value
+            yield Symbol("params", name), choices[name].get(value, value)
 
 
 def _shaped(
@@ -226,7 +226,7 @@ def _shaped(
     for parameter in contract.passed_parameters:  # one that follows from the others is left to do so
         own = {symbol: value for symbol, value in numbers.items() if symbol[:2] == ("params", parameter.name)}
         rest = {symbol: value for symbol, value in numbers.items() if symbol not in own}
-        if own and isinstance(parameter.default, str) and _follows(parameter.name, replace(bare, numbers=rest), own):
+        if own and parameter.follows and _follows(parameter.name, replace(bare, numbers=rest), own):
             numbers = rest
     env = contract.bind(shapes if illegal else contract.known(shapes), bare.env())
     numbers |= {Symbol("sizes", name): env[name] for name in contract.sizes if name in env}

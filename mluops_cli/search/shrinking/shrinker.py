@@ -157,7 +157,8 @@ class _Reduction:
 
     def _excess(self, symbol: Symbol) -> int:
         """How far a number is from its simplest value: 0, or the legal one that is nearest to 0."""
-        return abs(self._now.numbers[symbol] - self._simplest(symbol))
+        value: Any = self._now.numbers[symbol]
+        return 0 if isinstance(value, str) else abs(value - self._simplest(symbol))  # a parameter may be a text
 
     def _simplest(self, symbol: Symbol) -> int:
         if self._now.shaped:  # an illegal call without elements would be another one: it may be answered as such

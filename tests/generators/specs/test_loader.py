@@ -35,14 +35,12 @@ def entry(text: str) -> str:
     [
         ("{name: a, parms: {}}", "4:17: suites.general[0].parms: unknown key 'parms': did you mean 'params'?"),
         ("{nme: a}", "4:7: suites.general[0]: missing key 'name'"),
-        ("{name: a, params: {psa_type: [a]}}",
-         "4:37: suites.general[0].params.psa_type[0]: found 'a', expected an integer"),
-        ("{name: a, params: {psa_type: 1.5}}",
-         "4:36: suites.general[0].params.psa_type: found 1.5, "
-         "expected an integer, a word of the parameter's choices, or a list of integers"),
+        ("{name: a, params: {psa_type: [[1]]}}",
+         "4:37: suites.general[0].params.psa_type[0]: found [1], expected an integer, a number, true or false, or "
+         "a word of the parameter's choices"),
         ("{name: a, params: {w_mask: '5'}}",
-         "4:34: suites.general[0].params.w_mask: found '5', expected an integer, a word of the parameter's choices, "
-         "or a list of integers: write it without quotes"),
+         "4:34: suites.general[0].params.w_mask: found '5', expected an integer, a number, true or false, "
+         "a word of the parameter's choices, or a list of them: write it without quotes"),
         ("{name: a, sizes: {N: '2'}}",
          "4:28: suites.general[0].sizes.N: found '2', expected an integer of 0 or more, or an expression: "
          "write it without quotes"),

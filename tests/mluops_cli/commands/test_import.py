@@ -113,7 +113,7 @@ def test_what_the_operator_refuses_is_expected_to_be_refused_or_left_out(cli: Cl
 
 
 def test_an_operator_that_we_lack_is_imported_with_a_note(cli: Cli, tmp_path: Path) -> None:
-    params = {"num": 2, "scale": 0.5, "mode": "x"}
+    params = {"num": 2, "scale": 0.5, "mode": "x", "aligned": True, "inner": {"a": 1}}
     path = write_config(tmp_path, op_name="div", op_params=params, extra=1)
     ran = cli("import", path, "--out", tmp_path / "specs")
     assert ran.code == 0
@@ -121,9 +121,9 @@ def test_an_operator_that_we_lack_is_imported_with_a_note(cli: Cli, tmp_path: Pa
     assert "config.json: unknown key 'extra' of the config" in ran.err
     text = (tmp_path / "specs" / "div.yaml").read_text()
     assert "There is no operator div here yet" in text
-    assert "further params, which specs have no place for yet: {scale: 0.5, mode: x}" in text
+    assert "further params, which specs have no place for yet: {inner: {a: 1}}" in text
     (entry,) = load_spec(tmp_path / "specs" / "div.yaml").suites["imported"]
-    assert entry["params"] == {"num": 2}
+    assert entry["params"] == {"num": 2, "scale": 0.5, "mode": "x", "aligned": True}
     assert entry["inputs"]["input1"]["shape"] == [4, 3, 1, 2]
     assert cli("gen", "--spec", tmp_path / "specs", "--dry-run").code == 2
 
@@ -226,8 +226,12 @@ def test_d25_a_parameter_of_a_wrong_type_is_a_wrong_entry(cli: Cli, tmp_path: Pa
     ran = cli("import", path, "--out", tmp_path / "specs")
     assert ran.code == 2
     assert sorted(ran.err.splitlines()) == [
-        f"config.json: manual_data[{number}]: left out: parameter h_mask is {found}, expected whole numbers"
-        for number, found in ((1, "'3'"), (2, "None"), (3, "3.5"))
+        f"config.json: manual_data[{number}]: left out: {told}"
+        for number, told in (
+            (1, "parameter h_mask is '3', expected numbers, true, false or words"),
+            (2, "parameter h_mask is None, expected numbers, true, false or words"),
+            (3, "params.h_mask: h_mask is 3.5, expected an integer"),
+        )
     ]
     assert len(cases(tmp_path / "specs" / "psamask_forward.yaml")) == 1
 

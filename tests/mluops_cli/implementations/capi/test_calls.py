@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +17,7 @@ from generators.operator_registry import operators
 from mluops_cli.implementations.base import Call, CannotShow
 from mluops_cli.implementations.capi import CApi
 from mluops_cli.implementations.capi import symbols as tables
+from mluops_cli.implementations.capi.library import as_argument
 from mluops_cli.implementations.registry import implementation_named
 from schemas.tensor_descriptor import Descriptor
 from tests.mluops_cli.implementations.calls import (
@@ -95,6 +97,13 @@ def test_device_time_and_workspace(standin: str) -> None:
     assert 0 < outcome.latency_us < 1e6
     assert outcome.workspace_bytes == (9 + 8) * 4
     assert CApi(standin).call(psamask()).workspace_bytes is None
+
+
+@pytest.mark.parametrize(("value", "expected"), [(True, ctypes.c_bool), (0.25, ctypes.c_float), (-3, ctypes.c_int)])
+def test_a_parameter_is_passed_as_c_has_it(value: float, expected: type) -> None:
+    passed = as_argument(value)
+    assert type(passed) is expected
+    assert passed.value == value
 
 
 # ---- faults are shown really ----
