@@ -16,6 +16,7 @@ from mluops_cli.core.hardware.machine import platform_name
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import OUR_FAILURE
 from mluops_cli.core.tally import Tally
+from mluops_cli.processes.sanitizer_reports import sanitizer_report
 from mluops_cli.results.resume import Earlier
 
 
@@ -97,6 +98,8 @@ class Recorder:
         printed += result.pop("traceback", "")
         record = Record(case.id, case.op, case.suite, case.file, self.settings.options.impl, **result)
         record.printed = printed
+        if record.status == "crash" and (report := sanitizer_report(printed)):
+            record.reason = f"{report}; {record.reason}"
         record.platform = platform_name()  # not in enter: on a Dask cluster this runs on the worker's machine
         record.seconds = seconds if seconds is None else round(seconds, 6)
         if record.status == "error" and record.blame is None:

@@ -15,6 +15,7 @@ import pytest
 from mluops_cli.implementations.base import BadAnswer, Call, OutOfBounds
 from mluops_cli.implementations.exec import Exec
 from mluops_cli.implementations.registry import implementation_named
+from mluops_cli.search.case_making import make_case
 from schemas.errors import InputError, UnavailableError
 from schemas.tensor_descriptor import Descriptor
 from tests.conftest import PROJECT
@@ -22,6 +23,14 @@ from tests.mluops_cli.execution.conftest import write_psamask
 from tests.mluops_cli.implementations.calls import psamask
 from tests.mluops_cli.implementations.exec.conftest import EXAMPLE, node_of, scratch_directories
 
+POOLING = {
+    "batch_size": 1,
+    "num_points": 20,
+    "num_channels": 3,
+    "num_voxel_x": 2,
+    "num_voxel_y": 2,
+    "num_voxel_z": 1,
+}
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 
 
@@ -39,6 +48,34 @@ def test_the_c_example_passes_its_suites(suites: Path, run: Callable[..., Any], 
     assert all(name.endswith("_null_handle") for name in skips)
     assert sum(status == "pass" for status in ran.statuses.values()) > 60
     assert not scratch_directories()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+def test_a_read_beyond_an_input_is_named_by_address_sanitizer(run: Callable[..., Any], tmp_path: Path) -> None:
+    """The build that docs/exec.md shows: the example passes, and 64 elements read behind its features are named."""
+    source = (PROJECT / "examples" / "exec_c" / "voxel_pooling.c").read_text(encoding="utf-8")
+    before = "    memset(sum, 0,"
+    assert before in source
+    reads = "volatile float past = 0; for (int k = 0; k < 64; k++) past += feature[elements(features) + k];\n"
+    make_case("voxel_pooling_forward", "general", {"name": "case", "params": POOLING}, tmp_path / "cases")
+    for name, text in (("right", source), ("beyond", source.replace(before, f"    {reads}{before}"))):
+        path, program = tmp_path / f"{name}.c", tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        build = [str(COMPILER), "-g", "-O1", "-fsanitize=address", "-o", str(program), str(path)]
+        if subprocess.run(build, check=False, capture_output=True).returncode:
+            pytest.skip("the compiler has no AddressSanitizer")
+        ran = run(tmp_path / "cases", "--impl", f"exec:{program} {{dir}}", "-j", "1", "--out", tmp_path / f"out_{name}")
+        (record,) = ran.records.values()
+        if name == "right":
+            assert record["status"] == "pass", record["reason"]
+            continue
+        line = text[: text.index(reads)].count("\n") + 1
+        assert record["status"] == "crash"
+        assert record["reason"] == (
+            f"ERROR: AddressSanitizer: heap-buffer-overflow, READ of size 4, {path}:{line} in main; "
+            "the program ended with exit code 1: expected 0 or 64 + an operator status"
+        )
 
 
 def test_the_python_example_passes(suites: Path, run: Callable[..., Any]) -> None:

@@ -1,0 +1,21 @@
+"""What the report of a sanitizer (gcc and clang, -fsanitize=address and others) says, in one line."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# Addresses differ from run to run: without them equal faults have equal reasons.
+_ERROR: Final = re.compile(r"(?:ERROR|WARNING): \w+Sanitizer: (?:(?! on (?:unknown )?address| at pc | \(pid).)+")
+_ACCESS: Final = re.compile(r"^(?:READ|WRITE) of size \d+", re.MULTILINE)
+_PLACE: Final = re.compile(r"^SUMMARY: \w+Sanitizer: [A-Za-z]\S* (\S.*)$", re.MULTILINE)
+
+
+def sanitizer_report(printed: str) -> str:
+    """The kind of fault, the access and the place in the source of the first report in a text; empty without one."""
+    error = _ERROR.search(printed)
+    if error is None:
+        return ""
+    access, place = _ACCESS.search(printed, error.end()), _PLACE.search(printed, error.end())
+    parts = (error[0].rstrip(), access and access[0], place and place[1].rstrip())
+    return ", ".join(each for each in parts if each)
