@@ -58,15 +58,18 @@ def test_out_that_is_a_file(below: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_b11_results_that_can_not_be_written_are_an_error_that_names_the_file(tmp_path: Path, run: Any) -> None:
+def test_b11_results_that_can_not_be_written_are_an_error_that_names_the_file(
+    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A limit on the size of files stands in for a full disk; what is written so far is whole, and resumed.
 
-    -B: the limit would cut off compiled modules too.
+    The limit would cut off compiled modules (-B) and measured coverage too.
     """
     for number in range(12):
         write_psamask(tmp_path / "cases", f"case{number}", seed=number)
     out = tmp_path / "out"
     command = [sys.executable, "-B", "-m", "mluops_cli", "run", str(tmp_path / "cases"), "--out", str(out)]
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))  # noqa: E731
     done = subprocess.run([*command, "--impl", RIGHT], preexec_fn=limit, capture_output=True, text=True, timeout=120)
     assert done.returncode == 3
