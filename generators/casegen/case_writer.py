@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from generators.casegen import journal
-from generators.casegen.manifest import Entry, hash_array
+from generators.casegen.manifest import Entry, hash_array, hash_files
 from generators.casegen.node import set_origins
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.bound_case import REFERENCE
@@ -29,7 +29,7 @@ class CaseContent:
 
     node holds the tensors' headers, inputs and outputs the arrays by name in the same order, None where no values are
     stored. recipes says how inputs came about. bounds holds error bounds by the file's id of the output. tensors lists
-    (name, dtype, layout, dims).
+    (name, dtype, layout, dims). recipe is the hash of all that decides the files, empty where nobody asks for it.
     """
 
     id: str
@@ -46,6 +46,7 @@ class CaseContent:
     tensors: Sequence[tuple[str, str, str, Shape]]
     bounds: Mapping[str, Array] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    recipe: str = ""
 
     def entry(self, hashes: Mapping[str, tuple[str, str]]) -> Entry:
         """The manifest entry but for the files and their bytes."""
@@ -91,6 +92,8 @@ def write_content(content: CaseContent, options: WriteOptions) -> Entry:
         for file in written.files:
             sizes[file.relative_to(options.out).as_posix()] = file.stat().st_size
     entry |= {"files": sorted(sizes), "bytes": sum(sizes.values())}
+    if content.recipe:
+        entry |= {"recipe": content.recipe, "content": hash_files(options.out / file for file in entry["files"])}
     journal.append(options.out, content.id, entry)
     return entry
 

@@ -10,7 +10,8 @@ import numpy as np
 from generators.casegen.case_data import draw_inputs, omitted_tensors
 from generators.casegen.case_writer import CaseContent, MaybeArrays, set_theory, write_content
 from generators.casegen.manifest import Entry
-from generators.casegen.node import build_node, recipe, short_place
+from generators.casegen.node import build_node, short_place
+from generators.casegen.node import recipe as input_recipe
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.case import Case
@@ -22,12 +23,12 @@ from schemas.status import SUCCESS
 from schemas.suggest import counted
 
 
-def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None) -> Entry:
+def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None, recipe: str = "") -> Entry:
     """Write OUT/operator/suite/name.pb (.prototxt, or both) and return the case's manifest entry.
 
     A case that may succeed gets its baseline, any other no outputs. metrics measures an output; only dynamic thresholds
-    need it. InputError, with the spec's place, where the baseline's shapes differ from the planned ones; MluopsError
-    where the reference kernel breaks its contract.
+    need it. recipe is the case's (casegen/recipes.py), for its entry. InputError, with the spec's place, where the
+    baseline's shapes differ from the planned ones; MluopsError where the reference kernel breaks its contract.
     """
     operator = operator_named(case.op)
     omitted = omitted_tensors(case)
@@ -54,7 +55,7 @@ def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None) 
         node=node,
         inputs=inputs,
         outputs=outputs,
-        recipes={plan.name: recipe(plan) for plan in case.inputs},
+        recipes={plan.name: input_recipe(plan) for plan in case.inputs},
         omitted=omitted,
         expect=case.expect,
         faults=case.faults,
@@ -63,6 +64,7 @@ def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None) 
         place=short_place(case.place),
         bounds=bounds,
         tensors=[(plan.name, plan.dtype, plan.layout, plan.dims) for plan in case.plans],
+        recipe=recipe,
     )
     return write_content(content, options)
 

@@ -23,6 +23,7 @@ from schemas.version import __version__
 
 NAME: Final = "manifest.json"
 _KEY: Final = "mluops"  # holds the version, and marks the file as ours
+_BLOCK: Final = 1 << 17  # bytes read at once; more gain nothing
 _CASE_FILE: Final = re.compile(r"(.+?)(?:\.pb|\.prototxt|\.(?:in|out)\d+(?:\.[0-9a-f]+)?\.bin(?:\.zst)?)")
 
 Entry = dict[str, Any]
@@ -134,6 +135,22 @@ def _present(folder: Path, files: Iterable[str]) -> bool:
 
 
 # ---- hashes ----
+
+
+def feed_files(hashed: Any, paths: Iterable[str | Path]) -> None:
+    """Update a hash with the bytes of files, each ended by a zero byte; OSError where one can't be read."""
+    for path in paths:
+        with open(path, "rb", buffering=0) as file:
+            while block := file.read(_BLOCK):
+                hashed.update(block)
+        hashed.update(b"\0")  # bytes that move from one file to the next are a change
+
+
+def hash_files(paths: Iterable[str | Path]) -> str:
+    """Return xxh3_128 (hexadecimal) of the bytes of files in this order; OSError where one can't be read."""
+    hashed = xxhash.xxh3_128()
+    feed_files(hashed, paths)
+    return hashed.hexdigest()
 
 
 def hash_array(array: NDArray[Any]) -> str:

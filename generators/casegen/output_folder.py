@@ -35,14 +35,18 @@ from schemas.suggest import counted
 LOCK: Final = ".mluops.lock"
 
 Say = Callable[[str], None]
+MadeOf = Callable[[str], bool]  # whether a case with that id would be made of the specs that are read now
 
 
 @contextmanager
-def open_output(options: WriteOptions, cases: Collection[str], say: Say) -> Iterator[InheritedFile]:
+def open_output(
+    options: WriteOptions, cases: Collection[str], say: Say, made_of_specs: MadeOf | None = None, *, prune: bool = False
+) -> Iterator[InheritedFile]:
     """Have OUT alone while these cases are written there; yields the lock, which worker processes are to inherit.
 
     A second gen waits, which say reports. What a killed gen left is settled first; at the end, whatever ended the gen,
-    the manifest gets the cases that are whole, and files of earlier cases of the same names are removed. InputError
+    the manifest gets the cases that are whole, and files of earlier cases of the same names are removed. Other cases of
+    the manifest that come from the specs, which made_of_specs tells, are reported, and with prune removed. InputError
     where a case would replace a file that isn't ours, UnavailableError where the disk refuses.
     """
     out = options.out
@@ -60,6 +64,8 @@ def open_output(options: WriteOptions, cases: Collection[str], say: Say) -> Iter
                 settle(out, say)
             raise
         settle(out, say)
+        if made_of_specs is not None:
+            _tell_unmade(out, cases, made_of_specs, say, prune)
 
 
 @contextmanager
@@ -134,6 +140,33 @@ def settle(folder: Path, say: Say) -> None:
     journal.end(folder)
 
 
+def _tell_unmade(folder: Path, cases: Collection[str], made_of_specs: MadeOf, say: Say, prune: bool) -> None:
+    """Report the cases of the manifest that the specs no longer make; with prune their files are removed.
+
+    Cases that came from existing files have no recipe: they stay.
+    """
+    stored, made = read_stored(folder), set(cases)
+    unmade = {case for case in stored if case not in made and "recipe" in stored[case] and made_of_specs(case)}
+    if not unmade:
+        return
+    told = f"{folder}: {counted(len(unmade), 'case is', 'cases are')} no longer made by the specs"
+    if not prune:
+        say(f"{told}, such as {min(unmade)}; --prune removes them")
+        return
+    rest = {case: entry for case, entry in stored.items() if case not in unmade}
+    needed = {file for entry in rest.values() for file in entry.get("files", ())}
+    inside = os.path.realpath(folder)
+    for case in unmade:
+        for file in set(stored[case].get("files", ())) - needed:
+            path = folder / file
+            if Path(os.path.realpath(path.parent)).is_relative_to(inside):  # a linked folder is not ours
+                _remove_stale_file(path)
+                with suppress(OSError):  # others are left
+                    path.parent.rmdir()
+    write_manifest(folder, rest)
+    say(f"{told} and removed, such as {min(unmade)}")
+
+
 def _settled(folder: Path, new: Entry, old: Entry | None, found: list[str]) -> Entry:
     """The entry of a case that was to be written: the new one with its files where they are there, else the old one."""
     if "files" in new:
@@ -155,10 +188,13 @@ def _remove_stale(
     """
     for case, entry in entries.items():
         for file in set(found[case]) & set(stored.get(case, {}).get("files", ())) - set(entry["files"]):
-            path = folder / file
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                text = f"{path}: can't remove what is out of date: {error.strerror or error}"
-                raise UnavailableError(text) from error
-            yield path
+            _remove_stale_file(folder / file)
+            yield folder / file
+
+
+def _remove_stale_file(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        text = f"{path}: can't remove what is out of date: {error.strerror or error}"
+        raise UnavailableError(text) from error

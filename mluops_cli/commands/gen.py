@@ -7,13 +7,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from mluops_cli.commands.gen_plans import Plan, completions, generations
 from mluops_cli.commands.heartbeat import Heartbeat
 from mluops_cli.commands.options import (
     ByteSize,
@@ -35,22 +35,10 @@ from schemas.case_ids import id_parts
 from schemas.suggest import counted
 
 if TYPE_CHECKING:
-    from generators.casegen.thresholds import Metrics
-    from generators.casegen.worker_pool import Result, Task
+    from generators.casegen.output_folder import MadeOf
+    from generators.casegen.worker_pool import Result
     from generators.casegen.write_options import WriteOptions
     from mluops_cli.core.filters import Matcher
-
-_BESIDE: Final = 64 << 20  # bytes a worker takes besides a case's tensors
-_PEAK: Final = 2.5  # memory of a case that is being made, in bytes of its tensors
-
-
-@dataclass(slots=True)
-class Plan:
-    """What a gen is to make: a task per case, the bytes of its files by case id, and what is wrong with the others."""
-
-    tasks: list[Task] = field(default_factory=list)
-    sizes: dict[str, int] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
 
 
 @click.command(epilog="Example: mluops gen psamask_forward --suite boundary,invalid --out cases")
@@ -98,7 +86,13 @@ class Plan:
     is_flag=True,
     help="Tolerances of 10 times the error of the reference kernel at the outputs' own precision.",
 )
+@click.option("--prune", is_flag=True, help="Remove the cases in OUT that the specs made once and no longer make.")
 @click.option("--dry-run", is_flag=True, help="Check the specs, count cases and bytes, write nothing.")
+@click.option(
+    "--print-key",
+    is_flag=True,
+    help="Print a key for caches, which changes with the specs and whatever else decides the files; write nothing.",
+)
 @generation_option
 @plugin_option
 def command(
@@ -108,40 +102,55 @@ def command(
     specs: tuple[Path, ...],
     sources: tuple[Path, ...],
     dry_run: bool,
+    print_key: bool,
+    prune: bool,
     plugins: tuple[Path, ...],
     **given: Any,
 ) -> int:
     """Generate case files with baselines, of all operators or of the named ones.
 
-    Writes OUT/operator/suite/name.pb and OUT/manifest.json. The same specs and seed give the same bytes.
+    Writes OUT/operator/suite/name.pb and OUT/manifest.json. The same specs and seed give the same bytes. A case that is
+    there, made of the same entry and options by the same source, isn't made again if its files are unchanged.
     """
     if sources and (ops or specs or suites):
         raise click.UsageError("--from takes files as they are: it goes without OP, --suite and --spec")
+    if sources and (prune or print_key):
+        raise click.UsageError("--from takes files as they are: it goes without --prune and --print-key")
     options = _options(given)
     matches = parse_keywords(keywords) if keywords is not None else lambda case: True
-    plan = _completions(sources, matches, options) if sources else _generations(ops, suites, specs, matches, options)
+    plan = completions(sources, matches, options) if sources else generations(ops, suites, specs, matches, options)
     for problem in plan.problems:
         report_problem(problem)
     code = WRONG_INPUT if plan.problems else 0
     if not plan.tasks:
         click.echo("nothing selected", err=True)
         return code or NOTHING_SELECTED
+    if print_key:
+        from generators.casegen.recipes import cache_key
+
+        click.echo(cache_key(plan.recipes))
+        return code
     if dry_run:
         _print_plan(plan.sizes)
         return code
     _check_space(options.out, plan.sizes)
-    return max(code, _write(plan.tasks, options, plugins))
+
+    def made_of_specs(case: str) -> bool:
+        op, suite, _ = id_parts(case)
+        return op in plan.ops and (not suites or suite in suites) and matches(case)
+
+    return max(code, _write(plan, options, plugins, made_of_specs, prune))
 
 
 def make_cases(
     ops: Sequence[str], suites: frozenset[str], matches: Matcher, options: WriteOptions, plugins: Sequence[Path]
 ) -> int:
     """Generate the built-in cases of some operators as the command does; the exit code. Nothing may be selected."""
-    plan = _generations(ops, suites, (), matches, options)
+    plan = generations(ops, suites, (), matches, options)
     if not plan.tasks:
         return 0
     _check_space(options.out, plan.sizes)
-    return _write(plan.tasks, options, plugins)
+    return _write(plan, options, plugins)
 
 
 def _options(given: dict[str, Any]) -> WriteOptions:
@@ -157,68 +166,6 @@ def _options(given: dict[str, Any]) -> WriteOptions:
         bounds=given["bounds"],
         enum_numbering=given["enum_numbering"],
     )
-
-
-def _generations(
-    ops: Sequence[str], suites: frozenset[str], specs: Sequence[Path], matches: Matcher, options: WriteOptions
-) -> Plan:
-    """The selected cases of the specs."""
-    from generators.casegen.case_data import case_bytes
-    from generators.casegen.generate import generate
-    from generators.casegen.size_estimate import planned_size
-    from generators.casegen.worker_pool import Task
-    from generators.specs.selection import select_cases
-
-    metrics = _metrics(options)
-    plan = Plan()
-    for case in select_cases(ops, suites, specs, options.seed):
-        if matches(case.id):
-            plan.tasks.append(Task(case.id, _peak(case_bytes(case)), partial(generate, case, options, metrics)))
-            plan.sizes[case.id] = planned_size(case, options)
-    return plan
-
-
-def _completions(sources: Sequence[Path], matches: Matcher, options: WriteOptions) -> Plan:
-    """The existing files that can be completed, with the bytes of their tensors, and what is wrong with the others."""
-    from generators.casegen.completion import bind_known, complete
-    from generators.casegen.worker_pool import Task
-    from generators.contracts.bound_case import stored_bytes
-    from mluops_cli.core.discovery import plan_cases
-    from schemas.casefiles.reading import read_case
-    from schemas.errors import MluopsError
-
-    metrics = _metrics(options)
-    plan = Plan()
-    for planned in plan_cases(sources, enum_numbering=options.enum_numbering):
-        if not matches(planned.id):
-            continue
-        path, name = Path(planned.file), id_parts(planned.id)[2]
-        try:
-            with read_case(path, options.enum_numbering) as file:
-                bound = bind_known(file, name, planned.manifest_meta)
-                size = stored_bytes(bound)
-                if bound.id in plan.sizes:
-                    raise MluopsError(f"{planned.file}: another file has the case id {bound.id} too")
-        except MluopsError as error:
-            plan.problems.append(str(error))
-            continue
-        make = partial(complete, path, name, planned.manifest_meta, options, metrics)
-        plan.tasks.append(Task(bound.id, _peak(size), make))
-        plan.sizes[bound.id] = size
-    return plan
-
-
-def _metrics(options: WriteOptions) -> Metrics | None:
-    """What measures an output where thresholds are to be dynamic."""
-    if not options.dynamic_thresholds:
-        return None
-    from mluops_cli.judging.metrics import metrics
-
-    return metrics
-
-
-def _peak(size: int) -> int:
-    return int(_PEAK * size) + _BESIDE
 
 
 def _print_plan(sizes: dict[str, int]) -> None:
@@ -252,16 +199,22 @@ def _check_space(out: Path, sizes: dict[str, int]) -> None:
         raise UnavailableError(f"{out}: needs {format_bytes(needed)}, the disk has {format_bytes(free)} free")
 
 
-def _write(tasks: Sequence[Task], options: WriteOptions, plugins: Sequence[Path]) -> int:
-    """Make all cases, then the manifest, also of what is done when something stops it; the exit code."""
+def _write(
+    plan: Plan, options: WriteOptions, plugins: Sequence[Path], made_of_specs: MadeOf | None = None, prune: bool = False
+) -> int:
+    """Make what has changed, then the manifest, also of what is done when something stops it; the exit code."""
     from generators.casegen.output_folder import open_output
+    from generators.casegen.recipes import unchanged
     from generators.casegen.worker_pool import run_tasks
     from schemas.errors import MluopsError, UnavailableError
 
     make_folder(options.out)
-    sizes: list[int] = []
     code = 0
-    with open_output(options, [task.id for task in tasks], partial(click.echo, err=True)) as lock:
+    say = partial(click.echo, err=True)
+    with open_output(options, list(plan.sizes), say, made_of_specs, prune=prune) as lock:
+        kept = unchanged(options.out, plan.recipes)
+        sizes = [entry["bytes"] for entry in kept.values()]
+        tasks = [task for task in plan.tasks if task.id not in kept]
         prepare = partial(load_plugins, tuple(plugins))
         with closing(run_tasks(tasks, options.jobs, prepare, lock)) as results:
             for _, result in _shown(results, len(tasks)):
@@ -274,7 +227,8 @@ def _write(tasks: Sequence[Task], options: WriteOptions, plugins: Sequence[Path]
                     for warning in result.get("warnings", ()):
                         report_warning(warning)
                     sizes.append(result["bytes"])
-    click.echo(f"{counted(len(sizes), 'case')}, {format_bytes(sum(sizes))} in {options.out}")
+    stayed = f", {len(kept)} of them unchanged" if kept else ""
+    click.echo(f"{counted(len(sizes), 'case')}{stayed}, {format_bytes(sum(sizes))} in {options.out}")
     return code
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import xxhash
 
+from generators.casegen.manifest import feed_files
+
 if TYPE_CHECKING:
     from mluops_cli.core.discovery import PlannedCase
 
-_BLOCK: Final = 1 << 17  # bytes read at once; more gain nothing
 _ENCODER: Final = json.JSONEncoder(sort_keys=True)
 
 
@@ -23,11 +24,7 @@ def hash_case(files: Sequence[str], manifest_meta: Mapping[str, Any] | None = No
     """
     found = xxhash.xxh3_64(_ENCODER.encode(manifest_meta).encode())
     try:
-        for path in files:
-            with open(path, "rb", buffering=0) as file:
-                while block := file.read(_BLOCK):
-                    found.update(block)
-            found.update(b"\0")  # bytes that move from one file to the next are a change
+        feed_files(found, files)
     except OSError:
         return ""
     return found.hexdigest()
