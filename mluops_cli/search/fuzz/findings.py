@@ -96,10 +96,10 @@ def excuse_slowness(record: Record, seconds: float, timeout: float) -> None:
 
 
 def _within_bounds(record: Record) -> bool:
-    """Whether every output that is wrong by its thresholds is within its error bound."""
+    """Whether every output that is wrong by its thresholds has an error bound and isn't beyond it."""
     wrong = [output for output in record.outputs.values() if isinstance(output, dict) and "diagnosis" in output]
-    ratios = [output.get("bound_ratio") for output in wrong]
-    return bool(ratios) and all(isinstance(ratio, int | float) and ratio <= 1 for ratio in ratios)
+    held = [output.get("bound_ratio") is not None and not output.get("bound_sentence") for output in wrong]
+    return bool(held) and all(held)
 
 
 def broken_relations(record: Record) -> list[str]:

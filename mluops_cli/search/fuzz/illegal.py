@@ -28,16 +28,15 @@ _ATTEMPTS: Final = 8
 def draw_illegal(domain: Domain, seed: int, number: int) -> Drawn | None:
     """The number-th illegal call of an operator, as an entry; None where the legal call can't be broken.
 
-    Every second one breaks two rules where two of equal statuses can be broken at once.
+    Rules take turns. Every second call breaks two where two of equal statuses can be broken at once.
     """
-    base, singles = _broken(domain, seed, number // _OF_ONE)
-    if base is None or not singles:
+    base, rules = _broken(domain, seed, number // _OF_ONE)
+    if base is None or not rules:
         return None
     rng = Random(f"{seed} {domain.contract.op} illegal {number}")
-    for _ in range(_ATTEMPTS):
-        case: Case | None = rng.choice(singles)
-        if number % 2:
-            case = _both(base, rng.choice(singles), rng.choice(singles), domain)
+    for attempt in range(_ATTEMPTS):
+        one = rng.choice(rules[(number // 2 + attempt) % len(rules)])
+        case = one if number % 2 == 0 else _both(base, one, rng.choice(rng.choice(rules)), domain)
         entry = None if case is None else _entry(domain, case, f"seed{seed}_illegal{number}", seed)
         if entry is not None:
             return Drawn(entry, {})
@@ -45,8 +44,8 @@ def draw_illegal(domain: Domain, seed: int, number: int) -> Drawn | None:
 
 
 @lru_cache(maxsize=4)
-def _broken(domain: Domain, seed: int, number: int) -> tuple[Case | None, Sequence[Case]]:
-    """A legal case, and what breaks one rule of it."""
+def _broken(domain: Domain, seed: int, number: int) -> tuple[Case | None, Sequence[Sequence[Case]]]:
+    """A legal case, and per rule what breaks it alone; the rules are in an order of the seed."""
     drawn = draw_call(domain, seed, number, _BYTES)
     if drawn is None:
         return None, ()
@@ -56,7 +55,12 @@ def _broken(domain: Domain, seed: int, number: int) -> tuple[Case | None, Sequen
     except Problem:
         return None, ()
     with_rows = _with_rows(domain, base)
-    return with_rows, () if with_rows is None else tuple(illegal_variants(with_rows, domain.contract))
+    if with_rows is None:
+        return None, ()
+    found: dict[str, list[Case]] = {}
+    for case in illegal_variants(with_rows, domain.contract):
+        found.setdefault(", ".join(each.rule for each in broken(case, domain.contract)), []).append(case)
+    return with_rows, [found[rule] for rule in sorted(found, key=lambda rule: Random(f"{seed} {rule}").random())]
 
 
 def _with_rows(domain: Domain, base: Case) -> Case | None:

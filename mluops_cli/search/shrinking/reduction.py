@@ -12,7 +12,7 @@ from mluops_cli.core.record import Record
 from mluops_cli.search.case_runner import CaseRunner, case_folder
 from mluops_cli.search.fuzz.drawing import SUITE
 from mluops_cli.search.fuzz.findings import Finding, Reduced, Symptom, is_finding, set_right, symptom_of
-from mluops_cli.search.shrinking.attempts import INTERRUPTED, Judge
+from mluops_cli.search.shrinking.attempts import INTERRUPTED, Judge, shows
 from mluops_cli.search.shrinking.candidate import Candidate, candidate_of
 from mluops_cli.search.shrinking.shrinker import Shrinker, Shrunk
 from schemas.errors import MluopsError
@@ -61,7 +61,7 @@ def reduced_hang(
         again = runner.run_entry(start.contract.op, suite, found.candidate.entry(runner.folder))
     if again is None and stopped():
         return replace(found, ended=INTERRUPTED)
-    return found if again is not None and judge(again) == wanted else None
+    return found if again is not None and shows(judge(again), wanted) else None
 
 
 def finding_reducer(options: CaseOptions, ops: Sequence[str]) -> Callable[[Finding, Stopped], Reduced]:

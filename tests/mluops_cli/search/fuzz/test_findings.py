@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from mluops_cli.core.record import Record
+from mluops_cli.judging.bounds import BoundResult
 from mluops_cli.search.fuzz.findings import excuse_slowness, is_doubtful, is_finding, set_right, symptom_of
 
 
@@ -76,12 +78,20 @@ def test_an_adjoint_operator_that_is_not_searched_says_nothing(
     assert found.status == status
 
 
+def bounded(ratio: float | None) -> dict[str, Any]:
+    """The keys of an output whose largest error is so many times its bound; None: it has none."""
+    if ratio is None:
+        return {"bound_ratio": None}
+    result = BoundResult(ratio, (0,))
+    return result.as_record() | ({"bound_sentence": result.sentence("float")} if result.beyond else {})
+
+
 @pytest.mark.parametrize(
     ("ratios", "status"),
-    [((0.4,), "pass"), ((0.4, 1.2), "fail"), (("inf",), "fail"), ((None,), "fail")],
+    [((0.4,), "pass"), ((0.4, 1.2), "fail"), ((math.inf,), "fail"), ((None,), "fail")],
 )
 def test_outputs_beyond_thresholds_and_within_their_error_bounds_prove_nothing(ratios: Any, status: str) -> None:
-    outputs = {f"y{number}": diagnosed([]) | {"bound_ratio": ratio} for number, ratio in enumerate(ratios)}
+    outputs = {f"y{number}": diagnosed([]) | bounded(ratio) for number, ratio in enumerate(ratios)}
     found = Record("roi_crop_forward/fuzz/x", "roi_crop_forward", "fuzz", "x.pb", "impl", "fail", "", outputs=outputs)
     set_right(found, ("roi_crop_forward",))
     assert found.status == status
