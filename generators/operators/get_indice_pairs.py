@@ -5,7 +5,9 @@ Source: the design document get_indice_pairs, sections 1.3 (interface), 1.4 (lim
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
+from itertools import product
 
 import numpy as np
 
@@ -141,18 +143,19 @@ class GetIndicePairs(Operator):
         """Sorted cell numbers in 64 bits stand for the grid. Source: design document get_indice_pairs, 3.1."""
         indices = inputs["indices"]
         reached = list(_reached(indices, env))
+        offsets = math.prod(env["filter_space"])
         if env["sub_m"]:
             out_indices = indices.copy()
             own = cell_numbers(indices, env["output_space"])
             rows = np.argsort(own, kind="stable")
             active = own[rows]
         else:
-            active = np.unique(np.concatenate([cells for _, cells in reached]))
+            active = np.unique(_joined(cells for _, _, cells in reached))
             rows = np.arange(len(active))
             out_indices = cells_at(active, env["output_space"])
-        pairs = np.full((len(reached), 2, len(indices)), -1, np.int32)
-        num = np.zeros(len(reached), np.int32)
-        for k, (sites, cells) in enumerate(reached):
+        pairs = np.full((offsets, 2, len(indices)), -1, np.int32)
+        num = np.zeros(offsets, np.int32)
+        for k, sites, cells in reached:
             at = np.searchsorted(active, cells)
             found = np.flatnonzero(active.take(at, mode="clip") == cells) if len(active) else at[:0]
             num[k] = len(found)
@@ -197,8 +200,11 @@ class GetIndicePairs(Operator):
         return _sites_reaching(rng, outputs, sites, env)
 
 
-def _reached(indices: Array, env: Env) -> Iterator[tuple[Array, Array]]:
-    """Per kernel offset, in linear order: the sites that reach an output inside output_space, and its cell number."""
+def _reached(indices: Array, env: Env) -> Iterator[tuple[int, Array, Array]]:
+    """Per kernel offset: its number, the sites that reach an output inside output_space, and the output's cell number.
+
+    In linear order; offsets by which no site reaches an output are left out where one axis shows it.
+    """
     columns: Array = indices.astype(np.int64).T
     n, places = columns[0], columns[1:]
     moved = [
@@ -211,9 +217,16 @@ def _reached(indices: Array, env: Env) -> Iterator[tuple[Array, Array]]:
         for each, stride, size in zip(moved, env["stride"], env["output_space"], strict=True)
     )
     D, H, W = env["output_space"]
-    for kd, kh, kw in np.ndindex(*env["filter_space"]):
+    _, height, width = env["filter_space"]
+    some_d, some_h, some_w = (np.flatnonzero(inside.any(axis=1)).tolist() for inside in (inside_d, inside_h, inside_w))
+    for kd, kh, kw in product(some_d, some_h, some_w):
         j = np.flatnonzero(inside_d[kd] & inside_h[kh] & inside_w[kw])
-        yield j, ((n[j] * D + d[kd, j]) * H + h[kh, j]) * W + w[kw, j]
+        yield (kd * height + kh) * width + kw, j, ((n[j] * D + d[kd, j]) * H + h[kh, j]) * W + w[kw, j]
+
+
+def _joined(parts: Iterable[Array]) -> Array:
+    """The parts one after the other, int64; there may be none."""
+    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def _sites_reaching(rng: np.random.Generator, outputs: Array, count: int, env: Env) -> Array:
@@ -226,7 +239,7 @@ def _sites_reaching(rng: np.random.Generator, outputs: Array, count: int, env: E
     candidates = candidates[np.argsort(rng.random(len(candidates)))]
     places = cells_at(candidates, env["input_space"])
     reached = list(_reached(places, env))
-    site, cell = (np.concatenate(parts) for parts in zip(*reached, strict=True))
+    site, cell = _joined(sites for _, sites, _ in reached), _joined(cells for _, _, cells in reached)
     output = np.searchsorted(wanted, cell).clip(0, len(wanted) - 1)
     allowed = np.ones(len(places), bool)
     allowed[site[wanted[output] != cell]] = False

@@ -141,6 +141,9 @@ def _like(domain: Domain, model: Number, entry: Number) -> Number:
 
 def _fit(domain: Domain, rng: Random, values: Values, held: Collection[Number], most: int, loops: int) -> bool:
     """Lower numbers until the tensors have at most so many bytes and kernels don't loop too often."""
+    lowest = {each: value if each in held else min(value, max(1, each.low)) for each, value in values.items()}
+    if domain.bytes(values | {each: lowest[each] for each in domain.extents}) > most:
+        return False
     while (large := domain.bytes(values) > most) or _slow(domain, values, held, loops):
         movable = [
             each for each in (domain.extents if large else domain.loops) if each not in held and values[each] > 1
