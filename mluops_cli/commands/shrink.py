@@ -79,7 +79,8 @@ def _named(run: FinishedRun, case: str) -> Record:
 
 def _shrink(out: Path, record: Record, options: CaseOptions, to: Path) -> int:
     from mluops_cli.execution.interrupt import interruptible
-    from mluops_cli.search.fuzz.findings import IN_COMMENT, is_finding, symptom_of
+    from mluops_cli.results.symptoms import IN_COMMENT, symptom_of
+    from mluops_cli.search.fuzz.findings import is_finding
     from mluops_cli.search.shrinking.failing_case import case_of_file
     from mluops_cli.search.shrinking.reduction import limit_of, reduced_hang, shrinking_runner, symptom_judge
     from mluops_cli.search.shrinking.shrinker import Shrinker

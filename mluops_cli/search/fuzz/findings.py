@@ -1,43 +1,18 @@
-"""What a failing call shows: its symptom, by which further failures of the same kind are known."""
+"""What a search makes of a failing call: whether it is a fault of the implementation, and how it is kept."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from generators.operator_registry import operator_named
-from mluops_cli.core.record import BROKEN, Record
-from mluops_cli.judging.verdict import EXPECTED
+from mluops_cli.core.record import Record
+from mluops_cli.results.symptoms import IN_COMMENT, Symptom, broken_relations
 from mluops_cli.search.fuzz.drawing import SUITE
-from mluops_cli.search.fuzz.illegal import BREAKS
 from mluops_cli.search.spec_saving import SavedEntry
 
-_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _SLOWER: Final = 20.0  # times as long as the baseline may a right kernel take, on a loaded machine too
-IN_COMMENT: Final = 300  # characters of a reason in a comment
-_RELATION: Final = "relation "  # how the kind of a symptom begins where a relation is broken
-
-
-@dataclass(frozen=True, slots=True)
-class Symptom:
-    """What tells one kind of failure from another: the output that is wrong, how, and where."""
-
-    op: str
-    output: str
-    kind: str
-    region: str = ""
-
-    @property
-    def of_relation(self) -> bool:
-        """Whether a relation is broken, while the outputs by themselves are right."""
-        return self.kind.startswith(_RELATION)
-
-    def __str__(self) -> str:
-        return ", ".join(
-            part for part in (f"{self.op}: {self.output}".removesuffix(": "), self.kind, self.region) if part
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,35 +75,3 @@ def _within_bounds(record: Record) -> bool:
     wrong = [output for output in record.outputs.values() if isinstance(output, dict) and "diagnosis" in output]
     held = [output.get("bound_ratio") is not None and not output.get("bound_sentence") for output in wrong]
     return bool(held) and all(held)
-
-
-def broken_relations(record: Record) -> list[str]:
-    """The names of the relations that are broken; they are checked only where everything else is right."""
-    return [name for name, verdict in record.relations.items() if str(verdict).startswith(BROKEN)]
-
-
-def symptom_of(record: Record) -> Symptom:
-    """The symptom of a failing record."""
-    for name, output in record.outputs.items():
-        if isinstance(output, dict) and "diagnosis" in output:
-            found = output["diagnosis"]
-            patterns, regions = found["patterns"], found["regions"]
-            kind = patterns[0]["word"] if patterns else "wrong values"
-            return Symptom(record.op, name, kind, _region(regions[0]) if regions else "")
-    if broken := broken_relations(record):
-        return Symptom(record.op, "", f"{_RELATION}{broken[0]}")
-    beyond = [
-        name for name, output in record.outputs.items() if isinstance(output, dict) and output.get("bound_sentence")
-    ]
-    if record.status == "fail" and beyond:
-        return Symptom(record.op, beyond[0], "beyond the error bound")
-    if record.status == "fail" and record.reason.startswith(EXPECTED):
-        rules = ", ".join(tag for tag in record.tags if tag.startswith(BREAKS))
-        return Symptom(record.op, "", record.reason, rules)
-    kind = record.reason if record.status == "fail" else f"{record.status}: {record.reason}"
-    return Symptom(record.op, "", _NUMBER.sub("N", kind.split("\n")[0])[:IN_COMMENT])
-
-
-def _region(region: Mapping[str, Any]) -> str:
-    """The kind of a region and its axis, without the numbers of this call."""
-    return region["kind"] if region["axis"] is None else f"{region['kind']} of axis {region['axis']}"

@@ -16,16 +16,15 @@ from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILED, FAILING, INTERRUPTED, NOTHING_SELECTED, OUR_FAILURE, PASSED
 from mluops_cli.core.tally import Tally
 from mluops_cli.execution.interrupt import interruptible
+from mluops_cli.results.symptoms import Symptom, symptom_of
 from mluops_cli.search.case_runner import CaseRunner, case_folder
 from mluops_cli.search.fuzz.findings import (
     Finding,
     Reduced,
-    Symptom,
     excuse_slowness,
     is_doubtful,
     is_finding,
     set_right,
-    symptom_of,
 )
 from mluops_cli.search.fuzz.pairs import pairs_of
 from mluops_cli.search.fuzz.supply import Search, Supplied, Supply, supplying

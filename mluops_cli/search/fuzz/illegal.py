@@ -15,11 +15,11 @@ from generators.contracts.model import LARGE, UNKNOWN, as_lists
 from generators.contracts.negative_cases import as_invalid, broken, illegal_variants
 from generators.specs.case_builder import CaseBuilder
 from generators.specs.conversions import Problem, expect_words, fault_words, tensor_words
+from mluops_cli.results.symptoms import BREAKS
 from mluops_cli.search.fuzz.drawing import SUITE, Drawn, draw_call
 from mluops_cli.search.fuzz.factors import Domain
 from schemas.dtypes import DTYPES
 
-BREAKS: Final = "breaks "  # starts a tag that names a broken rule
 _BYTES: Final = 16 << 10  # of the tensors of the legal call
 _OF_ONE: Final = 16  # illegal calls that are made of one legal call
 _ATTEMPTS: Final = 8

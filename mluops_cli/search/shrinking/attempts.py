@@ -12,9 +12,9 @@ from generators.contracts.negative_cases import broken
 from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.record import Record
 from mluops_cli.lint.baselines import check_weakness
+from mluops_cli.results.symptoms import Symptom
 from mluops_cli.search.case_making import built_case, make_case
 from mluops_cli.search.case_runner import CaseRunner
-from mluops_cli.search.fuzz.findings import Symptom
 from mluops_cli.search.shrinking.candidate import Candidate
 from schemas.casefiles.reading import read_case
 from schemas.errors import MluopsError, UnavailableError

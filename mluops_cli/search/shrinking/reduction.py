@@ -9,9 +9,10 @@ from typing import Final
 
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.record import Record
+from mluops_cli.results.symptoms import Symptom, symptom_of
 from mluops_cli.search.case_runner import CaseRunner, case_folder
 from mluops_cli.search.fuzz.drawing import SUITE
-from mluops_cli.search.fuzz.findings import Finding, Reduced, Symptom, is_finding, set_right, symptom_of
+from mluops_cli.search.fuzz.findings import Finding, Reduced, is_finding, set_right
 from mluops_cli.search.shrinking.attempts import INTERRUPTED, Judge, shows
 from mluops_cli.search.shrinking.candidate import Candidate, candidate_of
 from mluops_cli.search.shrinking.shrinker import Shrinker, Shrunk

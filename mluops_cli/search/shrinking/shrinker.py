@@ -13,9 +13,9 @@ import numpy as np
 from generators.contracts.model import Shape
 from generators.expressions import UNCOMPUTABLE
 from mluops_cli.core.record import Record
+from mluops_cli.results.symptoms import Symptom
 from mluops_cli.search.case_runner import CaseRunner
 from mluops_cli.search.fuzz.factors import domain_of
-from mluops_cli.search.fuzz.findings import Symptom
 from mluops_cli.search.fuzz.number_classes import INT_MAX
 from mluops_cli.search.shrinking.attempts import INTERRUPTED, Attempts, Budget, Ended, Judge
 from mluops_cli.search.shrinking.candidate import Candidate, Symbol

@@ -7,7 +7,8 @@ import pytest
 
 from mluops_cli.core.record import Record
 from mluops_cli.judging.bounds import BoundResult
-from mluops_cli.search.fuzz.findings import excuse_slowness, is_doubtful, is_finding, set_right, symptom_of
+from mluops_cli.results.symptoms import symptom_of
+from mluops_cli.search.fuzz.findings import excuse_slowness, is_doubtful, is_finding, set_right
 
 
 def record(status: Any, reason: str = "", **keys: Any) -> Record:

@@ -12,9 +12,9 @@ from mluops_cli.core.record import Record
 from mluops_cli.core.tally import Tally
 from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.implementations.python import Python
+from mluops_cli.results.symptoms import Symptom
 from mluops_cli.search.case_making import make_case
 from mluops_cli.search.case_runner import CaseRunner, Listen
-from mluops_cli.search.fuzz.findings import Symptom
 from mluops_cli.search.shrinking.attempts import proves_nothing, shows
 from mluops_cli.search.shrinking.candidate import Candidate
 from mluops_cli.search.shrinking.reduction import symptom_judge

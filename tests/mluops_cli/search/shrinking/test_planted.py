@@ -13,10 +13,10 @@ import pytest
 
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.record import Record
+from mluops_cli.results.symptoms import Symptom
 from mluops_cli.search.case_making import make_case
 from mluops_cli.search.case_runner import CaseRunner
 from mluops_cli.search.faulty_kernels.catalogue import MODULES
-from mluops_cli.search.fuzz.findings import Symptom
 from mluops_cli.search.fuzz.supply import Search
 from mluops_cli.search.shrinking.attempts import Budget, Judge, proves_nothing, shows
 from mluops_cli.search.shrinking.candidate import candidate_of

@@ -12,8 +12,9 @@ import pytest
 
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.record import Record
+from mluops_cli.results.symptoms import Symptom
 from mluops_cli.search.faulty_kernels.catalogue import implementation
-from mluops_cli.search.fuzz.findings import Finding, Symptom
+from mluops_cli.search.fuzz.findings import Finding
 from mluops_cli.search.shrinking import reduction
 from mluops_cli.search.shrinking.candidate import candidate_of
 from mluops_cli.search.shrinking.shrinker import Shrinker

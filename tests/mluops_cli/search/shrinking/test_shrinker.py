@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from mluops_cli.results.symptoms import Symptom
 from mluops_cli.search.case_making import make_case
 from mluops_cli.search.faulty_kernels.catalogue import MODULES, faults, implementation
-from mluops_cli.search.fuzz.findings import Symptom
 from mluops_cli.search.fuzz.supply import Search, supplied
 from mluops_cli.search.shrinking.attempts import Budget, shows
 from mluops_cli.search.shrinking.candidate import candidate_of
