@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     help="Only the cases whose ids the file lists (mluops subset).",
 )
 @click.option("--shard", "part", metavar="I/N", help="Only the I-th (from 1) of N parts of about equal bytes.")
-@click.option("--repeat", type=click.IntRange(1), metavar="N", help="Runs per case, each judged.  [default: 1]")
+@run_options.repeat_option
 @run_options.threads_option
 @click.option("--max-fail", "max_failures", type=click.IntRange(1), metavar="N", help="Stop after N failing cases.")
 @click.option("--resume", is_flag=True, help="Keep results in OUT that would be the same, run the other cases.")

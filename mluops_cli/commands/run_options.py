@@ -60,6 +60,9 @@ threads_option = click.option(
     metavar="N",
     help="Threads of OpenMP and BLAS in a worker and in what it starts.  [default: OMP_NUM_THREADS etc., else 1]",
 )
+repeat_option = click.option(
+    "--repeat", type=click.IntRange(1), metavar="N", help="Runs per case, each judged.  [default: 1]"
+)
 perf_options = _together(
     click.option("--perf", is_flag=True, help="Measure latencies too; one case at a time unless -j is given."),
     click.option(

@@ -43,7 +43,8 @@ class PlannedCase:
     id is unique; size counts bytes of its tensors; problem says why it can't be read. manifest_meta is what the
     manifest says of a file without our metadata (a text file), with the fields of CaseMeta. enum_numbering is the
     numbering that the file is read in. external are the files with its external data; those of a wrong size, which may
-    be vast, are left out: no command reads them. relations: they are checked where the options ask for them.
+    be vast, are left out: no command reads them. relations: they are checked where the options ask for them. tags are
+    those of a file with our metadata.
     """
 
     id: str
@@ -56,6 +57,7 @@ class PlannedCase:
     enum_numbering: str = CURRENT
     external: tuple[str, ...] = ()
     relations: bool = True
+    tags: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -195,6 +197,7 @@ def _describe(path: Path, name: str, enum_numbering: str) -> PlannedCase:
     """The case of a file: named by its metadata, else by the manifest, else by its path."""
     op, suite, metadata, problem = "unreadable", EXTERNAL, None, None
     external: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     meta = None
     try:
         with read_case(path, enum_numbering) as file:
@@ -206,12 +209,12 @@ def _describe(path: Path, name: str, enum_numbering: str) -> PlannedCase:
     except MluopsError as error:
         size, problem = _file_size(path), str(error)
     if meta is not None:
-        suite, name = meta.suite, meta.name
+        suite, name, tags = meta.suite, meta.name, tuple(meta.tags)
     elif found := manifest_metadata(path):
         op, metadata = found
         suite, name = metadata["suite"], metadata["name"]
     return PlannedCase(
-        case_id(op, suite, name), op, suite, str(path), size, problem, metadata, enum_numbering, external
+        case_id(op, suite, name), op, suite, str(path), size, problem, metadata, enum_numbering, external, tags=tags
     )
 
 

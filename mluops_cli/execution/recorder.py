@@ -94,16 +94,9 @@ class Recorder:
 
     def add(self, case: PlannedCase, result: dict[str, Any], printed: str = "", seconds: float | None = None) -> None:
         """Make the record of a case from the keys of its result, what it printed and the seconds that it took."""
-        result.pop("retire", None)
-        printed += result.pop("traceback", "")
-        record = Record(case.id, case.op, case.suite, case.file, self.settings.options.impl, **result)
-        record.printed = printed
-        if record.status == "crash" and (report := sanitizer_report(printed)):
-            record.reason = f"{report}; {record.reason}"
+        record = record_of(case, self.settings.options.impl, result, printed)
         record.platform = platform_name()  # not in enter: on a Dask cluster this runs on the worker's machine
         record.seconds = seconds if seconds is None else round(seconds, 6)
-        if record.status == "error" and record.blame is None:
-            record.blame = "implementation"
         self.enter(case, record)
 
     def enter(self, case: PlannedCase, record: Record) -> None:
@@ -128,3 +121,15 @@ class Recorder:
         finished = RunFinished(self.tally, code, seconds, self.selected - self.tally.total, interrupted, problem)
         self.emit(finished)
         return finished
+
+
+def record_of(case: PlannedCase, impl: str, result: dict[str, Any], printed: str = "") -> Record:
+    """The record of a case that an implementation ran, from the keys of its result and what it printed."""
+    told = {key: each for key, each in result.items() if key not in ("retire", "again", "traceback")}
+    record = Record(case.id, case.op, case.suite, case.file, impl, **told)
+    record.printed = printed + result.get("traceback", "")
+    if record.status == "crash" and (report := sanitizer_report(record.printed)):
+        record.reason = f"{report}; {record.reason}"
+    if record.status == "error" and record.blame is None:
+        record.blame = "implementation"
+    return record

@@ -64,7 +64,7 @@ class CallableKernel:
         start = _clock()
         answer = self.target(*arguments, **keywords)
         self.synchronize()
-        status, scalars = _answer(answer, call.op)  # an answer may compute when it is read
+        status, scalars = read_answer(answer, call.op)  # an answer may compute when it is read
         del answer, arguments, keywords  # what the callable put there may compute when it is released
         end = _clock()
         if watch.settle():
@@ -99,7 +99,7 @@ class CallableKernel:
         arguments, keywords = _arguments(call, self.size_keywords, size)
         answer = self.workspace_size(*arguments, **keywords)
         if "size" in self.size_keywords:
-            status, _ = _answer(answer, call.op)
+            status, _ = read_answer(answer, call.op)
             return (None, status) if size is None or status != SUCCESS else (int(size[0]), SUCCESS)
         needed = _whole(answer, "workspace_size returned", "a number of bytes")
         if needed < 0:
@@ -125,10 +125,11 @@ def _arguments(
         "handle": None if NULL_HANDLE in call.faults else _HANDLE,
         "size": size,
     }
-    return (call.op, _views(call.inputs), _views(call.outputs), params), {name: named[name] for name in keywords}
+    return (call.op, views(call.inputs), views(call.outputs), params), {name: named[name] for name in keywords}
 
 
-def _views(arrays: Mapping[str, Array | None]) -> dict[str, Array | None]:
+def views(arrays: Mapping[str, Array | None]) -> dict[str, Array | None]:
+    """Return a new view of each array: a shape that is set on one is not set on the array."""
     return {name: None if array is None else array.view() for name, array in arrays.items()}
 
 
@@ -145,7 +146,7 @@ def _keywords(target: Callable[..., Any] | None, *wanted: str) -> tuple[str, ...
     return tuple(name for name in wanted if anything or name in named)
 
 
-def _answer(answer: Any, op: str) -> tuple[str, dict[str, int]]:
+def read_answer(answer: Any, op: str) -> tuple[str, dict[str, int]]:
     """Return the status and the scalars that a callable returned; BadAnswer for anything else."""
     if not isinstance(answer, Mapping):
         return _status(answer), {}

@@ -60,12 +60,19 @@ def load_callable(implementation: str, target: str) -> Callable[..., Any]:
 
     implementation is the name before it in --impl. InputError or UnavailableError, in one line.
     """
-    found = load_object(target, implementation)
+    return as_callable(load_object(target, implementation), f"{implementation}:{target}")
+
+
+def as_callable(found: Any, name: str) -> Callable[..., Any]:
+    """Return an object as a kernel: an instance where it is a class.
+
+    InputError for what can't be called, and as load_callable for a class that can't be instantiated; name is in both.
+    """
     if isinstance(found, type):
-        with foreign_code(f"{implementation}:{target}"):
+        with foreign_code(name):
             found = found()
     if not callable(found):
-        raise InputError(f"{implementation}:{target} is a {type(found).__name__}, expected something callable")
+        raise InputError(f"{name} is a {type(found).__name__}, expected something callable")
     checked: Callable[..., Any] = found
     return checked
 

@@ -128,7 +128,7 @@ class ConsoleReport:
             self.failed += 1
             if self.failures is None:
                 self.failures = SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8")  # noqa: SIM115 (till the end)
-            self.failures.writelines(f"{one_line(line)}\n" for line in _failure(record))
+            self.failures.writelines(f"{one_line(line)}\n" for line in failure_lines(record))
         elif record.unexpected:
             self.unexpected.append((record.case, record.reason))
         elif record.perf and "problem" in record.perf:
@@ -232,7 +232,7 @@ class ConsoleReport:
         return table
 
 
-def _failure(record: Record) -> Iterator[str]:
+def failure_lines(record: Record) -> Iterator[str]:
     """The reason, the last lines that the implementation printed, and the command that runs the case alone."""
     yield f"{record.status.upper()} {record.case}: {record.reason}"
     printed = record.printed.rstrip().splitlines()
@@ -242,7 +242,8 @@ def _failure(record: Record) -> Iterator[str]:
         yield "  printed:"
     for line in printed[-_PRINTED:]:
         yield f"    {one_line(line, _PRINTED_WIDTH)}"
-    yield f"  repro: {record.repro}"
+    if record.repro:
+        yield f"  repro: {record.repro}"
 
 
 def _table(*columns: str) -> Table:

@@ -30,12 +30,16 @@ def make_case(op: str, suite: str, entry: Entry, folder: Path) -> PlannedCase:
     InputError where the entry is no legal case; MluopsError where the reference kernel breaks its contract, or the disk
     refuses.
     """
-    case = built_case(op, suite, entry)
+    return write_case(built_case(op, suite, entry), folder)
+
+
+def write_case(case: Case, folder: Path) -> PlannedCase:
+    """Write a case, its files below the folder; MluopsError as for make_case."""
     written = generate(case, WriteOptions(folder))
     first, *external = (
         str(folder / file) for file in sorted(written["files"], key=lambda file: not file.endswith(BINARY))
     )
-    return PlannedCase(case.id, op, suite, first, case_bytes(case), external=tuple(external))
+    return PlannedCase(case.id, case.op, case.suite, first, case_bytes(case), external=tuple(external))
 
 
 def built_case(op: str, suite: str, entry: Entry, folder: Path = _HERE) -> Case:

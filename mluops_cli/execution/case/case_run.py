@@ -26,7 +26,7 @@ from schemas.errors import InputError, MluopsError, SourceLocation
 from schemas.status import SUCCESS
 from schemas.wire.value_fields import part_dtype
 
-__all__ = ["Prepared", "prepare", "run_case", "run_prepared"]
+__all__ = ["Prepared", "facts", "prepare", "run_case", "run_prepared"]
 
 
 def run_case(
@@ -88,8 +88,8 @@ def run_prepared(
         result = result | check_relations(prepared, implementation, settings.options)
     kept = {key: result[key] for key in ("relations",) if key in result}
     if meter is not None and calls.succeeded and result["status"] in ("pass", "mistrusted"):
-        return _facts(prepared.bound) | calls.metrics() | kept | meter.measure(calls, result)
-    return _facts(prepared.bound) | calls.metrics() | result
+        return facts(prepared.bound) | calls.metrics() | kept | meter.measure(calls, result)
+    return facts(prepared.bound) | calls.metrics() | result
 
 
 def prepare(file: CaseFile, options: CaseOptions | None = None) -> Prepared:
@@ -134,7 +134,7 @@ def _holdable(record: TensorRecord) -> bool:
     return part_dtype(record.dtype)[0].storage is not None
 
 
-def _facts(bound: Bound) -> Result:
+def facts(bound: Bound) -> Result:
     """The keys of the record that describe the case."""
     meta = bound.file.meta
     roles = ["input"] * len(bound.inputs) + ["output"] * len(bound.outputs)

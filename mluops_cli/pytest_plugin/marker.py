@@ -1,0 +1,141 @@
+"""The marker `mluops`: the cases that it names, and a test for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from generators.contracts.case import Case
+from generators.specs.selection import LARGE_SUITE, select_cases
+from mluops_cli.core.case_options import CaseOptions
+from mluops_cli.core.discovery import open_case
+from mluops_cli.execution.case.case_run import prepare
+from mluops_cli.pytest_plugin import MARKER
+from mluops_cli.pytest_plugin.case_in_test import MluopsCase
+from mluops_cli.search.case_making import write_case
+from schemas.errors import MluopsError
+
+Several = str | Path | Sequence[str | Path]
+_FIXTURE: Final = "mluops_case"
+_WORD: Final = re.compile(r"[^\W\d_]\w*(-\w+)*")
+# A suite or a tag of such a name would change how pytest runs the test.
+_ACTING: Final = frozenset({"skip", "skipif", "xfail", "parametrize", "usefixtures", "filterwarnings", MARKER})
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A case that a marker names, and the options that judge it."""
+
+    case: Case
+    options: CaseOptions
+
+
+def parametrize(metafunc: pytest.Metafunc) -> None:
+    """Make a test per case. The collection fails for a wrong marker, and for one on a function without the fixture.
+
+    Of the markers of the function, its class and its module the nearest count; several in one place add up.
+    """
+    found = list(metafunc.definition.iter_markers_with_node(MARKER))
+    nearest, _ = found[0]
+    if _FIXTURE not in metafunc.fixturenames:
+        if nearest is metafunc.definition:  # that of a class or module is for those of its tests that take the fixture
+            pytest.fail(f"a test with @pytest.mark.{MARKER} takes the fixture {_FIXTURE}", pytrace=False)
+        return
+    chosen: dict[str, Chosen] = {}
+    for node, mark in found:
+        if node is nearest:
+            for each in _chosen(mark, metafunc.definition.path.parent):
+                chosen.setdefault(each.case.id, each)
+    config = metafunc.config
+    parameters = [
+        pytest.param(each, id=case, marks=marks_of(config, each.case.suite, each.case.tags))
+        for case, each in chosen.items()
+    ]
+    metafunc.parametrize(_FIXTURE, parameters, indirect=True)
+
+
+def _chosen(mark: pytest.Mark, folder: Path) -> list[Chosen]:
+    """The cases of one marker, at least one."""
+    try:
+        found = list(_named(folder, *mark.args, **mark.kwargs))
+    except TypeError as error:  # an argument that it doesn't have
+        pytest.fail(f"@pytest.mark.{MARKER}: {str(error).replace('_named()', 'it')}", pytrace=False)
+    except MluopsError as error:
+        pytest.fail(f"@pytest.mark.{MARKER}: {error}", pytrace=False)
+    if not found:
+        given = [*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())]
+        pytest.fail(f"@pytest.mark.{MARKER}({', '.join(given)}) selects no case", pytrace=False)
+    return found
+
+
+def _named(
+    folder: Path,
+    *operators: str,
+    suite: Several | None = None,
+    spec: Several | None = None,
+    seed: int = 1,
+    options: str = "",
+) -> Iterator[Chosen]:
+    """The cases of a marker with these arguments; without suite those of all suites but the large one."""
+    judged = CaseOptions()
+    if options:
+        from mluops_cli.pytest_plugin.judging_options import judging_options  # here: it imports click
+
+        judged = judging_options(options)  # first: it may name a file with operators
+    suites = {word.strip() for text in _several(suite) for word in str(text).split(",")} - {""}
+    specs = [folder / each for each in _several(spec)]
+    for case in select_cases(operators, suites, specs, seed):
+        if suites or case.suite != LARGE_SUITE:
+            yield Chosen(case, judged)
+
+
+def _several(given: Several | None) -> Sequence[str | Path]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, (str, Path)) else given
+
+
+def marks_of(config: pytest.Config, suite: str, tags: Sequence[str]) -> list[pytest.MarkDecorator]:
+    """The suite and the tags of a case as markers, so that -m selects by them; --strict-markers knows them.
+
+    Those that are no words, or that pytest acts on, are left out.
+    """
+    return [
+        _mark(config, name) for name in dict.fromkeys((suite, *tags)) if name not in _ACTING and _WORD.fullmatch(name)
+    ]
+
+
+def _mark(config: pytest.Config, name: str) -> pytest.MarkDecorator:
+    known = config.stash.setdefault(_MARKS, {})
+    if name not in known:
+        config.addinivalue_line("markers", f"{name}: cases of this suite or with this tag (mluops)")
+        known[name] = getattr(pytest.mark, name)
+    return known[name]
+
+
+_MARKS: Final = pytest.StashKey[dict[str, pytest.MarkDecorator]]()
+
+
+@contextmanager
+def opened(chosen: Chosen, folder: Path) -> Iterator[MluopsCase]:
+    """Make the case for the block, its files below the folder; where that fails, the test ends with one message."""
+    files: Sequence[str] = ()
+    try:
+        try:
+            planned = write_case(chosen.case, folder)
+            files = planned.files
+            file = open_case(planned)
+            prepared = prepare(file, chosen.options)
+        except MluopsError as error:
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
+        with file:
+            yield MluopsCase(planned, prepared, chosen.options)
+    finally:
+        for each in files:
+            Path(each).unlink(missing_ok=True)
