@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from mluops_cli.core.case_options import CaseOptions, WorkerSettings
+from mluops_cli.core.case_options import CaseOptions, WorkerSettings, repro_line
 from mluops_cli.core.discovery import PlannedCase, plan_cases
 from mluops_cli.core.record import Record
 from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.execution.case.floating_point import MODE
 from mluops_cli.execution.recorder import record_of
 from mluops_cli.implementations.registry import implementation_named
+from mluops_cli.pytest_plugin import MluopsWarning
 from mluops_cli.pytest_plugin.judging_options import judging_options
 from mluops_cli.pytest_plugin.marker import marks_of
 from mluops_cli.pytest_plugin.outcome import called, settle
 from schemas.errors import MluopsError
+
+_OUT: Final = "mluops-out"  # as --out of mluops run
 
 
 class CaseFiles:
@@ -56,7 +59,9 @@ class CaseFiles:
             "enum_numbering": case.enum_numbering,
         }
         result = called(self.implementation, lambda each: run_case(task, each, self.settings))
-        return record_of(case, self.settings.options.impl, result)
+        record = record_of(case, self.settings.options.impl, result)
+        record.repro = repro_line(self.settings.options, case.file, _OUT)
+        return record
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(
@@ -110,12 +115,11 @@ class CaseItem(pytest.Item):
         try:
             if self.case.problem is not None:
                 raise AssertionError(f"ERROR {self.case.id}: {self.case.problem}")
-            doubts = settle(self.runner.run(self.case))
-        except AssertionError as wrong:
+            for doubt in settle(self.runner.run(self.case)):
+                self.warn(doubt)
+        except (AssertionError, MluopsWarning) as wrong:  # a warning is an error with -W error
             raise pytest.fail.Exception(str(wrong), pytrace=False) from None
-        for doubt in doubts:
-            self.warn(doubt)
 
-    def reportinfo(self) -> tuple[Path, None, str]:
-        """Where the case stands, for reports."""
-        return self.path, None, self.case.id
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the case stands, for reports: the file, which has no lines."""
+        return self.path, 0, self.case.id

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from generators.contracts.case import Case
-from generators.specs.selection import LARGE_SUITE, select_cases
+from generators.specs.selection import LARGE_SUITE, select_cases, small_suites
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.discovery import open_case
 from mluops_cli.execution.case.case_run import prepare
@@ -65,13 +65,18 @@ def _chosen(mark: pytest.Mark, folder: Path) -> list[Chosen]:
     try:
         found = list(_named(folder, *mark.args, **mark.kwargs))
     except TypeError as error:  # an argument that it doesn't have
-        pytest.fail(f"@pytest.mark.{MARKER}: {str(error).replace('_named()', 'it')}", pytrace=False)
+        raise _failure(str(error).replace("_named()", "it")) from None
     except MluopsError as error:
-        pytest.fail(f"@pytest.mark.{MARKER}: {error}", pytrace=False)
+        raise _failure(str(error)) from None
     if not found:
         given = [*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())]
-        pytest.fail(f"@pytest.mark.{MARKER}({', '.join(given)}) selects no case", pytrace=False)
+        raise _failure(f"({', '.join(given)}) selects no case")
     return found
+
+
+def _failure(text: str) -> BaseException:
+    """What ends the collection of a module whose marker is wrong, with one message."""
+    return pytest.fail.Exception(f"@pytest.mark.{MARKER}: {text}", pytrace=False)
 
 
 def _named(
@@ -106,20 +111,24 @@ def marks_of(config: pytest.Config, suite: str, tags: Sequence[str]) -> list[pyt
 
     Those that are no words, or that pytest acts on, are left out.
     """
-    return [
-        _mark(config, name) for name in dict.fromkeys((suite, *tags)) if name not in _ACTING and _WORD.fullmatch(name)
-    ]
+    if _KNOWN not in config.stash:
+        config.stash[_KNOWN] = set()
+        if config.getoption("markexpr"):  # it may name a suite that no collected case is of
+            for name in sorted({LARGE_SUITE, *small_suites()}):
+                _register(config, name)
+    words = [name for name in dict.fromkeys((suite, *tags)) if name not in _ACTING and _WORD.fullmatch(name)]
+    for name in words:
+        _register(config, name)
+    return [getattr(pytest.mark, name) for name in words]
 
 
-def _mark(config: pytest.Config, name: str) -> pytest.MarkDecorator:
-    known = config.stash.setdefault(_MARKS, {})
-    if name not in known:
+def _register(config: pytest.Config, name: str) -> None:
+    if name not in config.stash[_KNOWN]:
+        config.stash[_KNOWN].add(name)
         config.addinivalue_line("markers", f"{name}: cases of this suite or with this tag (mluops)")
-        known[name] = getattr(pytest.mark, name)
-    return known[name]
 
 
-_MARKS: Final = pytest.StashKey[dict[str, pytest.MarkDecorator]]()
+_KNOWN: Final = pytest.StashKey[set[str]]()
 
 
 @contextmanager
