@@ -25,6 +25,7 @@ _EXTRAS: Final = {
     "triton": "triton",
     "cluster": "distributed",
     "zstd": "zstandard",
+    "pytest": "pytest",
 }  # extra -> the module it brings
 _SCARCE: Final = 2**30  # bytes of memory or disk below which a network suite can't be handled
 

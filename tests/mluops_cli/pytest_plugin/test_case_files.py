@@ -7,20 +7,19 @@ from pathlib import Path
 import pytest
 
 from tests.mluops_cli.conftest import Cli
-from tests.mluops_cli.pytest_plugin.conftest import PLUGIN, RunPytest
+from tests.mluops_cli.pytest_plugin.conftest import PLUGIN, RunPytest, run_process, write
 
-pytest_plugins = ["pytester"]
 DEMO = ["empty", "even_mask", "nan_inf", "psa_type_2", "square_collect", "square_distribute"]
 RIGHT = ("--mluops-impl", "python:kernels.py:right")
 SHIFTED = ("--mluops-impl", "python:kernels.py:shifted")
 
 
 @pytest.fixture
-def cases(pytester: pytest.Pytester, cli: Cli, run_pytest: RunPytest) -> Path:
+def cases(folder: Path, cli: Cli, run_pytest: RunPytest) -> Path:
     """The demo cases of psamask_forward in the folder cases, and a test beside them."""
-    pytester.makepyfile(test_other="def test_other(): ...\n")
-    assert cli("gen", "psamask_forward", "--suite", "demo", "--out", pytester.path / "cases").code == 0
-    return pytester.path / "cases"
+    write(folder, test_other="def test_other(): ...\n")
+    assert cli("gen", "psamask_forward", "--suite", "demo", "--out", folder / "cases").code == 0
+    return folder / "cases"
 
 
 def test_a_test_per_file_and_nothing_else(cases: Path, run_pytest: RunPytest) -> None:
@@ -73,8 +72,8 @@ def test_statuses(cases: Path, run_pytest: RunPytest) -> None:
     result.stdout.fnmatch_lines(["*raised ArithmeticError: no such mask*", '*raise ArithmeticError("no such mask")*'])
 
 
-def test_doubts_warn_and_options_judge(pytester: pytest.Pytester, cli: Cli, run_pytest: RunPytest) -> None:
-    cli("gen", "voxel_pooling_forward", "--suite", "demo", "--out", pytester.path / "cases")
+def test_doubts_warn_and_options_judge(folder: Path, cli: Cli, run_pytest: RunPytest) -> None:
+    cli("gen", "voxel_pooling_forward", "--suite", "demo", "--out", folder / "cases")
     run = ("--mluops", "cases", "-k", "small", "--mluops-impl", "python:kernels.py:imprecise")
     result = run_pytest(*run)
     result.assert_outcomes(passed=1, deselected=4)
@@ -110,8 +109,9 @@ def test_wrong_arguments_are_one_message(
     result.stderr.fnmatch_lines([words])
 
 
-def test_the_implementation_is_made_once_and_closed(cases: Path, pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
+def test_the_implementation_is_made_once_and_closed(cases: Path, folder: Path) -> None:
+    write(
+        folder,
         plugin="""
         from mluops_cli import Implementation, Outcome
 
@@ -129,10 +129,10 @@ def test_the_implementation_is_made_once_and_closed(cases: Path, pytester: pytes
                 print("closed", file=open("noted.txt", "a"))
 
         IMPLEMENTATIONS = (Noting,)
-        """
+        """,
     )
     options = ("--mluops-options", "--plugin plugin.py")
-    pytester.runpytest_subprocess(*PLUGIN, "--mluops", "cases", "--mluops-impl", "noting", *options).assert_outcomes(
+    run_process(folder, *PLUGIN, "--mluops", "cases", "--mluops-impl", "noting", *options).assert_outcomes(
         skipped=5, passed=1
     )
-    assert (pytester.path / "noted.txt").read_text().split() == ["made", "closed"]
+    assert (folder / "noted.txt").read_text().split() == ["made", "closed"]

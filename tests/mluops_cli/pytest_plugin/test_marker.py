@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.mluops_cli.conftest import Cli
-from tests.mluops_cli.pytest_plugin.conftest import PLUGIN, RunPytest
-
-pytest_plugins = ["pytester"]
+from tests.mluops_cli.pytest_plugin.conftest import PLUGIN, RunPytest, run_process, write
 
 # Of cases/psamask_forward.yaml and cases/_psamask.yaml.
 DEMO = ["empty", "even_mask", "nan_inf", "psa_type_2", "square_collect", "square_distribute"]
@@ -36,17 +36,18 @@ def ids(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if "::" in line]
 
 
-def test_a_test_per_case_with_the_case_id(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    pytester.makepyfile(test_a=module("'psamask_forward', suite='demo'"))
+def test_a_test_per_case_with_the_case_id(folder: Path, run_pytest: RunPytest) -> None:
+    write(folder, test_a=module("'psamask_forward', suite='demo'"))
     found = ids(run_pytest("--collect-only", "-q"))
     assert found == [f"test_a.py::test_it[psamask_forward/demo/{name}]" for name in DEMO]
     run_pytest().assert_outcomes(passed=6)
 
 
-def test_without_suite_all_but_network(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    (pytester.path / "specs").mkdir()
-    (pytester.path / "specs" / "own.yaml").write_text(SPEC)
-    pytester.makepyfile(
+def test_without_suite_all_but_network(folder: Path, run_pytest: RunPytest) -> None:
+    (folder / "specs").mkdir()
+    (folder / "specs" / "own.yaml").write_text(SPEC)
+    write(
+        folder,
         test_a=module("spec='specs/own.yaml'"),
         test_b=module("'psamask_forward', spec=['specs'], suite=['network', 'mine']"),
         test_c=module("'roi_crop_forward', 'psamask_forward', spec='specs', suite='network,yours-2'"),
@@ -64,17 +65,18 @@ def test_without_suite_all_but_network(pytester: pytest.Pytester, run_pytest: Ru
     ]
 
 
-def test_built_in_suites_but_network(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    pytester.makepyfile(test_a=module("'psamask_forward'"))
+def test_built_in_suites_but_network(folder: Path, run_pytest: RunPytest) -> None:
+    write(folder, test_a=module("'psamask_forward'"))
     found = ids(run_pytest("--collect-only", "-q"))
     suites = {each.split("/")[1] for each in found}
     assert suites == {"boundary", "general", "nan_inf", "zero_element", "invalid", "demo"}
 
 
-def test_specs_are_named_from_the_folder_of_the_test(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    (pytester.mkdir("inside") / "own.yaml").write_text(SPEC)
-    (pytester.path / "inside" / "test_a.py").write_text(module("spec='own.yaml'"))
-    pytester.syspathinsert()
+def test_specs_are_named_from_the_folder_of_the_test(folder: Path, run_pytest: RunPytest) -> None:
+    (folder / "inside").mkdir()
+    (folder / "inside" / "own.yaml").write_text(SPEC)
+    own = "import pytest\n@pytest.mark.mluops(spec='own.yaml')\ndef test_it(mluops_case): ...\n"
+    (folder / "inside" / "test_a.py").write_text(own)
     run_pytest("inside").assert_outcomes(passed=3)
 
 
@@ -90,25 +92,24 @@ def test_specs_are_named_from_the_folder_of_the_test(pytester: pytest.Pytester, 
     ],
 )
 def test_suites_and_tags_are_markers(
-    arguments: tuple[str, ...], names: str, pytester: pytest.Pytester, run_pytest: RunPytest
+    arguments: tuple[str, ...], names: str, folder: Path, run_pytest: RunPytest
 ) -> None:
-    (pytester.path / "own.yaml").write_text(SPEC)
-    pytester.makepyfile(test_a=module("spec='own.yaml'"))
+    (folder / "own.yaml").write_text(SPEC)
+    write(folder, test_a=module("spec='own.yaml'"))
     found = ids(run_pytest("--collect-only", "-q", *arguments))
     assert [each.rpartition("/")[2].rstrip("]") for each in found] == names.split()
 
 
-def test_a_tag_does_not_skip(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    (pytester.path / "own.yaml").write_text(SPEC)
-    pytester.makepyfile(test_a=module("spec='own.yaml', suite='mine'"))
+def test_a_tag_does_not_skip(folder: Path, run_pytest: RunPytest) -> None:
+    (folder / "own.yaml").write_text(SPEC)
+    write(folder, test_a=module("spec='own.yaml', suite='mine'"))
     run_pytest().assert_outcomes(passed=2)
 
 
-def test_markers_of_one_place_add_up_and_the_nearest_place_counts(
-    pytester: pytest.Pytester, run_pytest: RunPytest
-) -> None:
-    (pytester.path / "own.yaml").write_text(SPEC)
-    pytester.makepyfile(
+def test_markers_of_one_place_add_up_and_the_nearest_place_counts(folder: Path, run_pytest: RunPytest) -> None:
+    (folder / "own.yaml").write_text(SPEC)
+    write(
+        folder,
         test_a="""
         import pytest
         pytestmark = pytest.mark.mluops(spec="own.yaml", suite="mine")
@@ -124,7 +125,7 @@ def test_markers_of_one_place_add_up_and_the_nearest_place_counts(
             @pytest.mark.mluops(spec="own.yaml", suite="yours-2")
             @pytest.mark.mluops(spec="own.yaml", suite="yours-2,network")
             def test_own(self, mluops_case): ...
-        """
+        """,
     )
     found = [
         each.partition("::")[2].replace("psamask_forward/", "") for each in ids(run_pytest("--collect-only", "-q"))
@@ -152,16 +153,17 @@ def test_markers_of_one_place_add_up_and_the_nearest_place_counts(
         ("'psamask_forward', options='--compare \"'", "options *: No closing quotation"),
     ],
 )
-def test_a_wrong_marker_is_one_message(mark: str, words: str, pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    pytester.makepyfile(test_a=module(mark))
+def test_a_wrong_marker_is_one_message(mark: str, words: str, folder: Path, run_pytest: RunPytest) -> None:
+    write(folder, test_a=module(mark))
     result = run_pytest()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([f"@pytest.mark.mluops*{words}"])
     assert not any("Traceback" in line or "marker.py" in line for line in result.outlines), result.outlines
 
 
-def test_marker_and_fixture_need_each_other(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    pytester.makepyfile(
+def test_marker_and_fixture_need_each_other(folder: Path, run_pytest: RunPytest) -> None:
+    write(
+        folder,
         test_a="import pytest\n@pytest.mark.mluops('psamask_forward')\ndef test_it(): ...\n",
         test_b="def test_it(mluops_case): ...\n",
     )
@@ -171,8 +173,8 @@ def test_marker_and_fixture_need_each_other(pytester: pytest.Pytester, run_pytes
     result.stdout.fnmatch_lines(["*the fixture mluops_case needs @pytest.mark.mluops(OPERATOR) on the test"])
 
 
-def test_the_diagnosis_is_the_text_of_the_failure(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    pytester.makepyfile(test_a=module("'psamask_forward', suite='boundary'", "mluops_case.run(kernels.shifted)"))
+def test_the_diagnosis_is_the_text_of_the_failure(folder: Path, run_pytest: RunPytest) -> None:
+    write(folder, test_a=module("'psamask_forward', suite='boundary'", "mluops_case.run(kernels.shifted)"))
     result = run_pytest("-k", "row_collect", "-rf")
     result.assert_outcomes(failed=1, deselected=len(ids(run_pytest("--collect-only", "-q"))) - 1)
     result.stdout.fnmatch_lines(
@@ -185,8 +187,9 @@ def test_the_diagnosis_is_the_text_of_the_failure(pytester: pytest.Pytester, run
     )
 
 
-def test_an_option_of_run_judges(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    pytester.makepyfile(
+def test_an_option_of_run_judges(folder: Path, run_pytest: RunPytest) -> None:
+    write(
+        folder,
         test_a=module("'voxel_pooling_forward', suite='demo'", "mluops_case.run(kernels.imprecise)"),
         test_b=module(
             "'voxel_pooling_forward', suite='demo', options='--bound fail'", "mluops_case.run(kernels.imprecise)"
@@ -199,17 +202,19 @@ def test_an_option_of_run_judges(pytester: pytest.Pytester, run_pytest: RunPytes
     strict.assert_outcomes(failed=1, deselected=4)
 
 
-def test_not_supported_skips_with_the_reason(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    pytester.makepyfile(test_a=module("'psamask_forward', suite='demo'", "mluops_case.check(status='NOT_SUPPORTED')"))
+def test_not_supported_skips_with_the_reason(folder: Path, run_pytest: RunPytest) -> None:
+    write(folder, test_a=module("'psamask_forward', suite='demo'", "mluops_case.check(status='NOT_SUPPORTED')"))
     result = run_pytest("-rs", "-k", "square_collect")
     result.assert_outcomes(skipped=1, deselected=5)
     result.stdout.fnmatch_lines(["SKIPPED * test_a.py:4: psamask_forward/demo/square_collect: *says NOT_SUPPORTED"])
 
 
-def test_last_failed_and_exitfirst(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    pytester.makepyfile(
-        test_a="import pytest\n@pytest.mark.mluops('psamask_forward', suite='demo')\n"
-        "def test_it(mluops_case):\n    assert mluops_case.id.rpartition('/')[2] not in ('nan_inf', 'square_collect')\n"
+def test_last_failed_and_exitfirst(folder: Path, run_pytest: RunPytest) -> None:
+    write(
+        folder,
+        test_a=module(
+            "'psamask_forward', suite='demo'", "assert mluops_case.id[21:] not in ('nan_inf', 'square_collect')"
+        ),
     )
     run_pytest("-x", cache=True).assert_outcomes(passed=2, failed=1)
     run_pytest("--lf", cache=True).assert_outcomes(failed=1)
@@ -230,20 +235,18 @@ suites:
 """
 
 
-def test_a_case_that_can_not_be_made_is_one_message(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    (pytester.path / "own.yaml").write_text(UNDECIDED)
-    pytester.makepyfile(test_a=module("spec='own.yaml'"))
+def test_a_case_that_can_not_be_made_is_one_message(folder: Path, run_pytest: RunPytest) -> None:
+    (folder / "own.yaml").write_text(UNDECIDED)
+    write(folder, test_a=module("spec='own.yaml'"))
     result = run_pytest()
     result.assert_outcomes(errors=1, passed=1)
     result.stdout.fnmatch_lines(["own.yaml:5: * may or may not be NaN or Inf in a correct kernel*"])
     assert not any("Traceback" in line or "marker.py" in line for line in result.outlines)
 
 
-def test_with_xdist(pytester: pytest.Pytester, run_pytest: RunPytest, cli: Cli) -> None:
+def test_with_xdist(folder: Path, run_pytest: RunPytest, cli: Cli) -> None:
     """In worker processes, which collect for themselves: their ids must agree."""
-    pytester.makepyfile(test_a=module("'psamask_forward', suite='demo'"))
-    cli("gen", "psamask_forward", "--suite", "demo", "--out", pytester.path / "cases")
-    ran = pytester.runpytest_subprocess(
-        *PLUGIN, "-n", "1", "--strict-markers", "--mluops", "cases", "test_a.py", "-m", "demo"
-    )
+    write(folder, test_a=module("'psamask_forward', suite='demo'"))
+    cli("gen", "psamask_forward", "--suite", "demo", "--out", folder / "cases")
+    ran = run_process(folder, *PLUGIN, "-n", "1", "--strict-markers", "--mluops", "cases", "test_a.py", "-m", "demo")
     ran.assert_outcomes(passed=12)

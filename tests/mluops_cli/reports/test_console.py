@@ -93,11 +93,12 @@ def test_the_table_says_what_decided() -> None:
 def test_d3_what_an_implementation_printed_last_stands_under_its_failure() -> None:
     report = "==1==ERROR: AddressSanitizer: heap-buffer-overflow kernel.c:12"
     printed = "".join(f"line {n}\n" for n in range(100)) + f"{report}\n\x1b[31m\n"
-    lines = shown([record(1, "crash", reason="ended with exit code 1", printed=printed)]).splitlines()
+    crashed = record(1, "crash", reason="ended with exit code 1", printed=printed, repro="mluops run x.pb")
+    lines = shown([crashed]).splitlines()
     at = lines.index("  printed (the last 20 of 102 lines; all are in results.jsonl):")
     assert lines[at - 1].startswith("CRASH op/general/case00001: ended with exit code 1")
     assert lines[at + 1 : at + 21] == [*(f"    line {n}" for n in range(82, 100)), f"    {report}", r"    \x1b[31m"]
-    assert lines[at + 21] == "  repro: "
+    assert lines[at + 21] == "  repro: mluops run x.pb"
     short = shown([record(1, "fail", printed="only this"), record(2, printed="of a pass")])
     assert "  printed:\n    only this\n" in short
     assert "of a pass" not in short
