@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from mluops_cli.core.output_files import write_text
 from mluops_cli.core.record import Record
 from mluops_cli.reports.cautions import doubtful
 from mluops_cli.reports.markdown.document import step_summary
+from mluops_cli.reports.spec_files import SpecFiles
 from mluops_cli.results.finished import FinishedRun
 from schemas.atomic_files import write_failure
 from schemas.errors import InputError
@@ -70,21 +70,24 @@ def detect_server(environment: Mapping[str, str] = os.environ) -> Server | None:
 def make_annotations(run: FinishedRun, root: Path, limit: int = ANNOTATIONS) -> list[Annotation]:
     """At most limit annotations of each level, one per spec entry; errors first, then the entry with the most cases."""
     failing = (_Finding(record, record.status, record.reason) for record in run.failing)
+    specs = SpecFiles(root)
     doubts = (
         _Finding(record, ", ".join(each.title for each in found), "; ".join(each.text for each in found))
         for record, found in doubtful(run)
     )
     return [
-        *_of_level("error", "failing", failing, root, limit),
-        *_of_level("warning", "doubtful", doubts, root, limit),
+        *_of_level("error", "failing", failing, specs, limit),
+        *_of_level("warning", "doubtful", doubts, specs, limit),
     ]
 
 
-def _of_level(level: Level, word: str, findings: Iterable[_Finding], root: Path, limit: int) -> Iterator[Annotation]:
+def _of_level(
+    level: Level, word: str, findings: Iterable[_Finding], specs: SpecFiles, limit: int
+) -> Iterator[Annotation]:
     """The annotations of a level; word says what its cases are."""
     groups: dict[tuple[str, int], list[_Finding]] = {}
     for each in findings:
-        groups.setdefault(_place(each.record.place, root), []).append(each)
+        groups.setdefault(specs.find(each.record.place, each.record.op), []).append(each)
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     shown, rest = ordered, []
     if len(ordered) > limit:
@@ -176,19 +179,6 @@ def _reasons(found: Sequence[_Finding]) -> str:
         lines.append(f"and {len(found) - _NAMED} more")
     lines.append(f"repro: {one_line(found[0].record.repro, 500)}")
     return "\n".join(lines)[:_MESSAGE]
-
-
-def _place(place: str, root: Path) -> tuple[str, int]:
-    """(file below root, line) of a spec's place; the file is empty where there is no such file."""
-    match = re.fullmatch(r"([^\x00-\x1f]+?):(\d{1,9})(?::\d+)?", place)
-    if match is None or len(match[1]) > 1000:
-        return "", 0
-    named = Path(match[1])
-    for candidate in (named, Path("cases") / named):
-        path = Path(os.path.normpath(root / candidate))
-        if path.is_relative_to(root) and path.is_file():
-            return path.relative_to(root).as_posix(), int(match[2])
-    return "", 0
 
 
 def _data(text: str) -> str:

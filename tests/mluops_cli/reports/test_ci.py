@@ -40,6 +40,29 @@ def test_they_stand_on_the_yaml_line(checkout: Path) -> None:
     assert found == {("cases/op.yaml", 12): "fail: op/general/a", ("cases/other.yaml", 3): "fail: op/general/b"}
 
 
+def test_a_spec_is_found_wherever_it_lies_in_the_repository(checkout: Path) -> None:
+    """Case files name their spec without folders: monorepos have it somewhere below."""
+    for folder, name, text in (
+        ("ops/psa/specs", "mine.yaml", "op: op\n"),
+        (".venv/lib/cases", "mine.yaml", "op: op\n"),
+        ("env/cases", "mine.yaml", "op: op\n"),
+        ("ops/a", "two.yaml", "# of another operator\nop: another\n"),
+        ("ops/b", "two.yaml", "suites: {}\nop: 'op'  # ours\n"),
+        ("ops/a", "same.yaml", "op: op\n"),
+        ("ops/b", "same.yaml", "op: op\n"),
+    ):
+        (checkout / folder).mkdir(parents=True, exist_ok=True)
+        (checkout / folder / name).write_text(text)
+    (checkout / "env" / "pyvenv.cfg").write_text("home = /usr\n")
+    run = run_of(checkout, failing("a", "mine.yaml:3"), failing("b", "two.yaml:4"), failing("c", "same.yaml:5"))
+    found = {each.title: (each.file, each.line) for each in make_annotations(run, checkout)}
+    assert found == {
+        "fail: op/general/a": ("ops/psa/specs/mine.yaml", 3),
+        "fail: op/general/b": ("ops/b/two.yaml", 4),
+        "fail: op/general/c": ("", 0),
+    }
+
+
 @pytest.mark.parametrize(
     "place", ["", "gone.yaml:3", "../outside.yaml:3", "op.yaml", "op.yaml:x", "a\nb.yaml:1", "/etc/passwd:1"]
 )
