@@ -7,6 +7,7 @@ DEMO   := out/demo
 TORCH  := .venv-torch
 TRITON := .venv-triton
 CLUSTER := .venv-cluster
+PYTEST8 := .venv-pytest8
 GPU_PYTHON ?= python3
 GPU_MLUOPS := env PYTHONPATH=".:$$PYTHONPATH" $(GPU_PYTHON) -m mluops_cli
 GPU_OUT    := out/gpu
@@ -17,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 WHEEL  := .venv-wheel
 PYTHONS := 3.10 3.12 3.13
 
-.PHONY: help install demo test quick test-torch test-triton test-triton-suites test-cluster test-wheel test-pythons \
+.PHONY: help install demo test quick test-torch test-triton test-triton-suites test-cluster test-pytest8 test-wheel test-pythons \
 	gpu-check test-bounds test-slow coverage check format bench docs planted faults proto schemas fingerprints browser \
 	wheel clean
 
@@ -86,6 +87,14 @@ test-cluster: $(CLUSTER)/.installed  ## the tests of --scheduler, with Dask in .
 $(CLUSTER)/.installed: pyproject.toml
 	test -x $(CLUSTER)/bin/python || $(PYTHON) -m venv $(CLUSTER)
 	$(CLUSTER)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,cluster]'
+	touch $@
+
+test-pytest8: $(PYTEST8)/.installed  ## the tests of the pytest plug-in with the oldest pytest that it supports, in .venv-pytest8
+	$(PYTEST8)/bin/pytest -q tests/mluops_cli/pytest_plugin
+
+$(PYTEST8)/.installed: pyproject.toml
+	test -x $(PYTEST8)/bin/python || $(PYTHON) -m venv $(PYTEST8)
+	$(PYTEST8)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' 'pytest==8.2.*'
 	touch $@
 
 test-wheel:  ## the tests against the built wheel, in .venv-wheel, away from the checkout's source
