@@ -36,13 +36,14 @@ class Record:
     """The result of one case. Times end in their unit (_us: microseconds; seconds), sizes are in bytes.
 
     blame: what an `error` is the fault of. place: file and line of the spec. tensors: name -> role (input, output),
-    dtype, layout, dims. latency_us: the operator's time; interface_us: the time of the whole call on the host;
-    latency_interval_us: the 95 % confidence interval of the latency. waiver: the waiver that holds, and the status
-    without it. perf: with --perf, how the latency was measured and against which peaks (execution/perf/measure.py).
-    worker: the worker of a Dask cluster that ran the case. outputs_kept: with --keep-outputs, the case file with the
-    outputs of a failing case, or why there is none. platform and device: what ran the case, such as linux-x86_64 and
-    the name of the accelerator or the processor. case_hash: the hash of the case file with its external data
-    (core/fingerprint.py), options_hash: the hash of the options (CaseOptions.digest); --resume compares both.
+    dtype, layout, dims. params: the operator's parameters, with defaults filled in. latency_us: the operator's time;
+    interface_us: the time of the whole call on the host; latency_interval_us: the 95 % confidence interval of the
+    latency. waiver: the waiver that holds, and the status without it. perf: with --perf, how the latency was measured
+    and against which peaks (execution/perf/measure.py). worker: the worker of a Dask cluster that ran the case.
+    outputs_kept: with --keep-outputs, the case file with the outputs of a failing case, or why there is none.
+    platform and device: what ran the case, such as linux-x86_64 and the name of the accelerator or the processor.
+    case_hash: the hash of the case file with its external data (core/fingerprint.py), options_hash: the hash of the
+    options (CaseOptions.digest); --resume compares both.
     beyond_design: no design demands the expected statuses, so any answer passes.
     unverified: the results besides the outputs (num_act_out) that the implementation left out.
     beyond_bound: whether an output is further from the baseline than any correct kernel's; None where none has a bound.
@@ -89,6 +90,7 @@ class Record:
     beyond_bound: bool | None = None
     unverified: list[str] = field(default_factory=list)
     relations: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
 
     @property
     def legal(self) -> bool:
@@ -152,6 +154,11 @@ class Record:
         """The worst of these verdicts; None with one call."""
         verdicts = self.repeat_verdicts
         return max(verdicts.values(), key=REPEAT_VERDICTS.index) if verdicts else None
+
+    @property
+    def params_text(self) -> str:
+        """The parameters in one line: `h_mask=3, pad=[1, 1]`."""
+        return ", ".join(f"{name}={value}" for name, value in self.params.items())
 
     @property
     def relations_not_run(self) -> dict[str, str]:

@@ -7,7 +7,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from tempfile import SpooledTemporaryFile
 from typing import Final
 
 from rich.console import Console
@@ -24,6 +23,7 @@ from mluops_cli.core.tally import Tally
 from mluops_cli.core.units import format_fraction, format_microseconds
 from mluops_cli.reports.cautions import TITLES, Caution, cautions, repeats_summary
 from mluops_cli.reports.performance import PEAK_NAMES, describe_peaks
+from mluops_cli.results.failure_groups import FailureGroups
 from mluops_cli.results.finished import Judged, worst
 from schemas.suggest import counted
 
@@ -31,7 +31,6 @@ ROWS: Final = 60  # more cases are summed up by suite, not listed one by one
 _ANY_WIDTH: Final = 100_000  # columns where there is no terminal: ids and lines are never folded
 _BEAT: Final = 30.0  # seconds between the lines that report progress where there is no terminal
 _BY_CRITERIA: Final = ("pass", "empty", "waived", "xpass")  # statuses that criteria decide
-_IN_MEMORY: Final = 1 << 20  # bytes of texts about failing cases; more go to a temporary file
 _PRINTED: Final = 20  # last lines of what an implementation printed that stand under its failure
 _PRINTED_WIDTH: Final = 300  # characters of such a line
 _WORDS: Final = 60  # characters of a reason in the table; the whole reason is below it
@@ -48,7 +47,7 @@ class ConsoleReport:
         self.console = console
         self.rows: list[Record] = []
         self.failed = 0
-        self.failures: SpooledTemporaryFile[str] | None = None
+        self.failures = FailureGroups()
         self.unexpected: list[tuple[str, str]] = []
         self.cautions: list[tuple[str, Caution]] = []
         self.unverified: Counter[str] = Counter()
@@ -124,11 +123,9 @@ class ConsoleReport:
     def _add(self, record: Record) -> None:
         if len(self.rows) <= ROWS:
             self.rows.append(record)
+        self.failures.add(record)
         if record.status in FAILING:
             self.failed += 1
-            if self.failures is None:
-                self.failures = SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8")  # noqa: SIM115 (till the end)
-            self.failures.writelines(f"{one_line(line)}\n" for line in failure_lines(record))
         elif record.unexpected:
             self.unexpected.append((record.case, record.reason))
         elif record.perf and "problem" in record.perf:
@@ -164,11 +161,7 @@ class ConsoleReport:
             self.console.print(self._cases() if len(self.rows) <= ROWS else self._sums())
         for peaks in self.peaks:
             _say(self.console, f"efficiencies are fractions of these peaks: {peaks}")
-        if self.failures is not None:
-            with self.failures as texts:
-                texts.seek(0)
-                for line in texts:
-                    _say(self.console, line.rstrip("\n"), "" if line.startswith(" ") else "red")
+        self._say_failures()
         for case, reason in self.unexpected:
             _say(self.console, f"{case}: {reason}", "yellow")
         for case, caution in sorted(self.cautions, key=lambda each: [*TITLES].index(each[1].word)):
@@ -201,6 +194,20 @@ class ConsoleReport:
             _say(self.console, "interrupted: the results so far are complete, --resume goes on from here", "yellow")
         else:
             self._say_unproven(run.tally)
+
+    def _say_failures(self) -> None:
+        """The failing cases by what they show: the smallest of each kind in full, the others by their ids."""
+        for group in self.failures.groups():
+            if group.count > 1:
+                _say(self.console, f"{group}; the smallest:", "bold red")
+            for number, line in enumerate(failure_lines(group.smallest)):
+                _say(self.console, line, "" if number else "red")
+            for case in group.cases[1:]:
+                _say(self.console, f"  alike: {case}")
+            if group.more:
+                _say(self.console, f"  {group.more} more are alike: --html and --csv list them")
+        if self.failures.further:
+            _say(self.console, f"{self.failures.further} more fail in other ways: --html and --csv list them", "red")
 
     def _say_unproven(self, tally: Tally) -> None:
         """What was not validated; of a shard this is no verdict, since other shards may validate it."""

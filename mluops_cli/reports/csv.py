@@ -24,7 +24,7 @@ _METRICS: Final = (
 _PERF: Final = ("bottleneck", "runs", "cache", "relative_error", "relative_latency", "peaks", "problem")
 _TIMED: Final = ("latency_low_us", "latency_high_us", *(f"perf_{name}" for name in _PERF))
 _DOUBTS: Final = ("beyond_bound", "bound_ratio", "repeat")  # of all outputs, the worst
-COLUMNS: Final = (*_NAMED, "output", "criterion", *_MEASURED[1:], *_METRICS, *_TIMED, *_DOUBTS)
+COLUMNS: Final = (*_NAMED, "output", "criterion", *_MEASURED[1:], *_METRICS, *_TIMED, *_DOUBTS, "params")
 _FORMULA: Final = ("=", "+", "-", "@", "\t")
 _BATCH: Final = 5000  # records whose cells are in memory at once
 
@@ -62,6 +62,7 @@ def _columns(
     yield from ([record.perf.get(name) if record.perf else None for record in records] for name in _PERF)
     yield from ([*map(attrgetter(name), records)] for name in ("beyond_bound", "bound_ratio"))
     yield [repeats.get(record.case) for record in records] if repeats else [None] * len(records)
+    yield [record.params_text for record in records]
 
 
 def _cells(values: Sequence[Any]) -> list[Any]:

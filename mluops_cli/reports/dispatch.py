@@ -79,5 +79,5 @@ class ReportFiles:
 
 def _latency_only(record: Record) -> Record:
     """A record of the run that latencies are compared with, without its large parts."""
-    record.outputs, record.tensors, record.perf = {}, {}, None
+    record.outputs, record.tensors, record.params, record.perf = {}, {}, {}, None
     return record

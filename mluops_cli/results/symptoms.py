@@ -46,7 +46,7 @@ def symptom_of(record: Record) -> Symptom:
     for name, output in record.outputs.items():
         if isinstance(output, dict) and "diagnosis" in output:
             found = output["diagnosis"]
-            patterns, regions = found["patterns"], found["regions"]
+            patterns, regions = found.get("patterns"), found.get("regions")
             kind = patterns[0]["word"] if patterns else "wrong values"
             return Symptom(record.op, name, kind, _region(regions[0]) if regions else "")
     if broken := broken_relations(record):
@@ -59,8 +59,13 @@ def symptom_of(record: Record) -> Symptom:
     if record.status == "fail" and record.reason.startswith(EXPECTED):
         rules = ", ".join(tag for tag in record.tags if tag.startswith(BREAKS))
         return Symptom(record.op, "", record.reason, rules)
-    kind = record.reason if record.status == "fail" else f"{record.status}: {record.reason}"
-    return Symptom(record.op, "", _NUMBER.sub("N", kind.split("\n")[0])[:IN_COMMENT])
+    return Symptom(record.op, "", _NUMBER.sub("N", reason_line(record))[:IN_COMMENT])
+
+
+def reason_line(record: Record) -> str:
+    """The first line of the reason, with the status where that is another one than fail."""
+    reason = record.reason.split("\n")[0]
+    return reason if record.status == "fail" else f"{record.status}: {reason}"
 
 
 def _region(region: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from generators.contracts.binding import bind
 from generators.contracts.bound_case import Bound
-from generators.contracts.model import LARGE
+from generators.contracts.model import LARGE, as_lists
 from generators.operator_registry import operators
 from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.core.exceptions import describe
@@ -115,7 +115,7 @@ def prepare(file: CaseFile, options: CaseOptions | None = None) -> Prepared:
         bound.op,
         inputs,
         {name: outputs[name].array if name in outputs else None for name in bound.outputs},
-        {name: list(value) if isinstance(value, tuple) else value for name, value in bound.params.items()},
+        as_lists(bound.params),
         bound.descriptors,
         bound.faults,
         file.path,
@@ -143,6 +143,7 @@ def facts(bound: Bound) -> Result:
         "beyond_design": bound.beyond_design,
         "place": meta.place if meta is not None else "",
         "tags": list(bound.tags),
+        "params": as_lists(bound.params),
         "tensors": {
             name: {"role": role, "dtype": record.dtype.name, "layout": record.layout, "dims": list(record.shape)}
             for role, (name, record) in zip(roles, bound.records.items(), strict=True)

@@ -237,7 +237,8 @@ def section_facts(record: Record) -> list[tuple[str, str]]:
     )
     expected = " or ".join(record.expected_status)
     facts = [
-        ("case file", record.file), ("spec", record.place), ("tensors", tensors), ("expected status", expected),
+        ("case file", record.file), ("spec", record.place), ("parameters", record.params_text),
+        ("tensors", tensors), ("expected status", expected),
         ("operator status", record.operator_status or ""),
         ("beyond the design", "no design demands the expected status" if record.beyond_design else ""),
         ("beyond the error bound", beyond_text(record) if record.status in FAILING else ""),

@@ -52,9 +52,26 @@ def test_many_cases_are_summed_up_but_every_failure_is_named() -> None:
     lines = shown(records).splitlines()
     assert len(lines) < ROWS
     assert sum("5 fail, 495 pass" in line for line in lines) == 2  # in the table and at the end
-    for number in range(7, 500, 100):
-        at = lines.index(f"FAIL op/general/case{number:05}: {reason}")
-        assert lines[at + 1] == f"  repro: mluops run {number}.pb"
+    at = lines.index(f"FAIL op/general/case00007: {reason}")
+    assert lines[at - 1] == f"5 cases: op, {reason}; the smallest:"
+    assert lines[at + 1] == "  repro: mluops run 7.pb"
+    assert lines[at + 2 : at + 6] == [f"  alike: op/general/case{number:05}" for number in range(107, 500, 100)]
+
+
+def test_d15_the_smallest_failing_case_is_first_and_others_of_its_kind_are_only_named() -> None:
+    tensors = [{"x": {"dims": [size, 2]}} for size in (50, 3, 40)]
+    kinds = ("another reason", "a reason", "a reason")
+    records = [
+        record(number, "fail", reason=kinds[number], tensors=tensors[number], params={"w": 2 + number // 2})
+        for number in range(3)
+    ]
+    lines = shown([*records, record(3, tensors=tensors[0], params={"w": 9})]).splitlines()
+    at = lines.index("2 cases, both with w of 3 or less: op, a reason; the smallest:")
+    assert lines[at + 1].startswith("FAIL op/general/case00001: a reason")
+    assert lines[at + 3 : at + 5] == ["  alike: op/general/case00002", "FAIL op/general/case00000: another reason"]
+    many = shown([record(number, "fail", reason="a reason") for number in range(30)]).splitlines()
+    assert sum(line.startswith("  alike: ") for line in many) == 9
+    assert "  20 more are alike: --html and --csv list them" in many
 
 
 def test_a_failing_criterion_goes_before_every_passing_one() -> None:
