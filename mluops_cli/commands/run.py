@@ -59,10 +59,13 @@ if TYPE_CHECKING:
     help="Only the cases whose ids the file lists (mluops subset).",
 )
 @click.option("--shard", "part", metavar="I/N", help="Only the I-th (from 1) of N parts of about equal bytes.")
+@click.option("--last-failed", is_flag=True, help="Only the cases that failed in the run whose results are in OUT.")
+@click.option("--collect-only", is_flag=True, help="Print the ids of the selected cases and run none.")
 @run_options.repeat_option
 @run_options.threads_option
 @click.option("--max-fail", "max_failures", type=click.IntRange(1), metavar="N", help="Stop after N failing cases.")
 @click.option("--resume", is_flag=True, help="Keep results in OUT that would be the same, run the other cases.")
+@run_options.reasons_option
 @click.option(
     "--strict", is_flag=True, help="A pass that proves nothing (mistrusted) or is beyond its error bound fails."
 )
@@ -95,11 +98,15 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     chosen = {name: given[name] for name in ("suites", "keywords", "listed")}
     settings = _settings(out, given)
     selected = plan_cases(paths, **chosen, out=out, enum_numbering=given["enum_numbering"])
+    if given["last_failed"]:
+        selected = _failed_last(out, selected, resume=given["resume"])
     if not selected:
         return none_selected()
     cases, selection = selected, None
     if given["part"]:
         cases, selection = _shard(selected, given["part"]), describe_selection(selected)
+    if given["collect_only"]:
+        return _list(cases)
     make_folder(out)
     refuse_foreign(out)
     reports = run_options.report_files(out, given)
@@ -107,7 +114,7 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
         reports.refuse_inputs([given["waivers"], *(file for case in cases for file in case.files)])
     with (
         closing(JsonResults(out, strict=given["strict"], shard=given["part"] or "", selection=selection)) as results,
-        closing(_console()) as console,
+        closing(_console(given["reasons"])) as console,
     ):
         if given["resume"]:
             settings.earlier = earlier_results(out, cases, settings.options)
@@ -153,12 +160,39 @@ def _settings(out: Path, given: Given) -> RunSettings:
     )
 
 
-def _console() -> ConsoleReport:
+def _failed_last(out: Path, selected: Sequence[PlannedCase], *, resume: bool) -> list[PlannedCase]:
+    """Those of the cases that failed in the run in OUT; the others that failed are told."""
+    from mluops_cli.results.finished import read_run
+    from schemas.errors import InputError
+    from schemas.suggest import counted
+
+    if resume:
+        raise InputError("--last-failed with --resume: expected one of them, since --resume keeps results of failures")
+    failed = {record.case for record in read_run(out).failing}
+    cases = [case for case in selected if case.id in failed]
+    if len(cases) < len(failed):
+        others = counted(len(failed) - len(cases), "case", "cases")
+        click.echo(f"{others} more failed in {out}: not at the paths, or not selected", err=True)
+    return cases
+
+
+def _list(cases: Sequence[PlannedCase]) -> int:
+    """Print the ids, as --select reads them."""
+    from mluops_cli.core.escaping import one_line
+    from schemas.suggest import counted
+
+    for case in cases:
+        click.echo(one_line(case.id))
+    click.echo(f"{counted(len(cases), 'case')} selected, none run", err=True)
+    return 0
+
+
+def _console(reasons: str) -> ConsoleReport:
     from rich.console import Console
 
     from mluops_cli.reports.console import ConsoleReport
 
-    return ConsoleReport(Console())
+    return ConsoleReport(Console(), reasons)
 
 
 def _keeping(out: Path) -> Sequence[Listener]:

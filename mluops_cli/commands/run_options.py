@@ -39,6 +39,21 @@ class Rate(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2
         return float(match[1]) * _PREFIXES[match[2].upper()]
 
 
+class Letters(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on only
+    """Some of these letters."""
+
+    name = "letters"
+
+    def __init__(self, letters: str) -> None:
+        self.letters = letters
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the letters; usage error for others."""
+        if wrong := set(value) - set(self.letters):
+            self.fail(f"{''.join(sorted(wrong))!r}, expected letters of {self.letters}", param, ctx)
+        return str(value)
+
+
 def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def add(command: Any) -> Any:
         for option in reversed(options):
@@ -50,6 +65,14 @@ def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 impl_option = click.option(
     "--impl", default=DEFAULTS.impl, show_default=True, metavar="NAME[:OPTIONS]", help="The implementation."
+)
+reasons_option = click.option(
+    "-r",
+    "reasons",
+    type=Letters("smw"),
+    default="",
+    metavar="smw",
+    help="List the reasons of cases that are skipped (s), mistrusted (m), waived (w).",
 )
 memory_option = click.option(
     "--memory", type=ByteSize(), metavar="SIZE", help="Memory of a case and all it starts.  [default: what there is]"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -23,25 +22,30 @@ from mluops_cli.core.tally import Tally
 from mluops_cli.core.units import format_fraction, format_microseconds
 from mluops_cli.reports.cautions import TITLES, Caution, cautions, repeats_summary
 from mluops_cli.reports.performance import PEAK_NAMES, describe_peaks
+from mluops_cli.reports.progress import RunProgress
 from mluops_cli.results.failure_groups import FailureGroups
 from mluops_cli.results.finished import Judged, worst
 from schemas.suggest import counted
 
 ROWS: Final = 60  # more cases are summed up by suite, not listed one by one
+REASONS: Final = {"s": "skip", "m": "mistrusted", "w": "waived"}  # letters of -r: statuses that don't fail
 _ANY_WIDTH: Final = 100_000  # columns where there is no terminal: ids and lines are never folded
-_BEAT: Final = 30.0  # seconds between the lines that report progress where there is no terminal
 _BY_CRITERIA: Final = ("pass", "empty", "waived", "xpass")  # statuses that criteria decide
 _PRINTED: Final = 20  # last lines of what an implementation printed that stand under its failure
 _PRINTED_WIDTH: Final = 300  # characters of such a line
+_BESIDE: Final = 40  # columns that the table has at least beside the ids; otherwise these stand on lines of their own
 _WORDS: Final = 60  # characters of a reason in the table; the whole reason is below it
 _DOUBT: Final = "magenta"  # a pass beyond its error bound, outputs that vary between repeats
 _COLOURS: Final = {"pass": "green", "empty": "green", "skip": "yellow", "mistrusted": "yellow", "waived": "yellow"}
 
 
 class ConsoleReport:
-    """Listens to a run and prints it. Where it can't write any more it stops printing, and the run goes on."""
+    """Listens to a run and prints it. Where it can't write any more it stops printing, and the run goes on.
 
-    def __init__(self, console: Console) -> None:
+    reasons: letters of REASONS, the statuses whose reasons are listed.
+    """
+
+    def __init__(self, console: Console, reasons: str = "") -> None:
         if not console.is_terminal:
             console.width = _ANY_WIDTH
         self.console = console
@@ -52,15 +56,13 @@ class ConsoleReport:
         self.cautions: list[tuple[str, Caution]] = []
         self.unverified: Counter[str] = Counter()
         self.untried: dict[str, list[str]] = defaultdict(list)  # relation -> per case why it was not run
+        self.listed = {REASONS[letter] for letter in reasons}
+        self.reasons: dict[tuple[str, str], list[str]] = {}  # status, reason -> the cases
         self.mismeasured: list[tuple[str, str]] = []
         self.suites: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.worst: dict[tuple[str, str], Judged] = {}
         self.peaks: dict[str, None] = {}
-        self.progress: Progress | None = None
-        self.task = TaskID(0)
-        self.total = 0
-        self.said = time.monotonic()
-        self.workers = ""
+        self.progress = RunProgress(console, lambda text: _say(console, text))
 
     def __call__(self, event: Event) -> None:
         """Listen to the run."""
@@ -72,19 +74,14 @@ class ConsoleReport:
     def close(self) -> None:
         """Take down the progress bar and show the cursor that it hid, however the run ended."""
         try:
-            self._stop()
+            self.progress.stop()
         except (OSError, SystemExit) as error:
             self._go_quiet(error)
-
-    def _stop(self) -> None:
-        progress, self.progress = self.progress, None
-        if progress is not None:
-            progress.stop()
 
     def _go_quiet(self, error: BaseException) -> None:
         self.console.quiet = True
         streams.abandon(self.console.file)
-        self._stop()
+        self.progress.stop()
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
             with suppress(OSError):
                 sys.stderr.write(f"standard output: {error.strerror}; the run goes on\n")
@@ -92,12 +89,12 @@ class ConsoleReport:
     def _listen(self, event: Event) -> None:
         if isinstance(event, RunStarted):
             self._start(event)
-        elif isinstance(event, CaseStarted) and self.progress is not None:
-            self.progress.update(self.task, case=_text(event.case))
+        elif isinstance(event, CaseStarted):
+            self.progress.case_started(event.case)
         elif isinstance(event, CaseFinished):
             self._add(event.record)
         elif isinstance(event, Heartbeat):
-            self._beat(event)
+            self.progress.beat(event)
         elif isinstance(event, WorkerLost):
             running = f", it was running {event.case}" if event.case else ""
             back = (
@@ -108,17 +105,12 @@ class ConsoleReport:
             self._finish(event)
 
     def _start(self, run: RunStarted) -> None:
-        self.total = run.cases
         resumed = f", {run.done} of them finished before" if run.done else ""
         _say(self.console, f"running {counted(run.cases, 'case')} on {run.options.impl}, {run.jobs} at a time{resumed}")
         for reason, number in run.again.items():
             cases = counted(number, "case of before runs", "cases of before run")
             _say(self.console, f"{cases} again: {reason}", "yellow")
-        if self.console.is_terminal:
-            columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[case]}"))
-            self.progress = Progress(*columns, console=self.console, transient=True)
-            self.task = self.progress.add_task("", total=run.cases, completed=run.done, case="")
-            self.progress.start()
+        self.progress.start(run)
 
     def _add(self, record: Record) -> None:
         if len(self.rows) <= ROWS:
@@ -130,6 +122,8 @@ class ConsoleReport:
             self.unexpected.append((record.case, record.reason))
         elif record.perf and "problem" in record.perf:
             self.mismeasured.append((record.case, record.perf["problem"]))
+        if record.status in self.listed:
+            self.reasons.setdefault((record.status, record.reason), []).append(record.case)
         self.cautions += [(record.case, caution) for caution in cautions(record)]
         self.unverified.update(record.unverified)
         for relation, reason in record.relations_not_run.items():
@@ -140,28 +134,19 @@ class ConsoleReport:
         found = worst(record)
         if found is not None and (key not in self.worst or found.badness > self.worst[key].badness):
             self.worst[key] = found
-        if self.progress is not None:
-            self.progress.advance(self.task)
-
-    def _beat(self, beat: Heartbeat) -> None:
-        self.workers = ", ".join(f"{worker} {finished}" for worker, finished in beat.workers)
-        if self.progress is not None and self.workers:
-            self.progress.update(self.task, case=_text(self.workers))
-        if self.progress is not None or time.monotonic() - self.said < _BEAT:
-            return
-        self.said = time.monotonic()
-        running = ", ".join(f"{case} ({seconds:.0f} s)" for case, seconds in beat.running)
-        _say(self.console, f"{beat.finished} of {counted(self.total, 'case')} finished; running: {running or 'none'}")
-        if self.workers:
-            _say(self.console, f"finished by worker: {self.workers}")
+        self.progress.case_finished(failed=record.status in FAILING)
 
     def _finish(self, run: RunFinished) -> None:
-        self._stop()
+        self.progress.stop()
         if self.suites:
-            self.console.print(self._cases() if len(self.rows) <= ROWS else self._sums())
+            self._say_cases() if len(self.rows) <= ROWS else self.console.print(self._sums())
         for peaks in self.peaks:
             _say(self.console, f"efficiencies are fractions of these peaks: {peaks}")
         self._say_failures()
+        for (status, why), ids in sorted(self.reasons.items()):
+            _say(self.console, f"{status.upper()} {counted(len(ids), 'case')}: {why}", "yellow")
+            for case in ids:
+                _say(self.console, f"  {case}")
         for case, reason in self.unexpected:
             _say(self.console, f"{case}: {reason}", "yellow")
         for case, caution in sorted(self.cautions, key=lambda each: [*TITLES].index(each[1].word)):
@@ -178,8 +163,8 @@ class ConsoleReport:
         if run.tally.repeats:
             style = _DOUBT if run.tally.repeats[VARIES_BEYOND] else None
             _say(self.console, f"repeated cases: {repeats_summary(run.tally.repeats)}", style)
-        if self.workers:
-            _say(self.console, f"finished by worker: {self.workers}")
+        if self.progress.workers:
+            _say(self.console, f"finished by worker: {self.progress.workers}")
         if run.not_run:
             _say(self.console, f"{counted(run.not_run, 'case was', 'cases were')} not run", "yellow")
         if run.problem:
@@ -218,16 +203,20 @@ class ConsoleReport:
         for sentence in tally.unproven_sentences:
             _say(self.console, f"{sentence}: nothing is proven of this operator, {follows}", style)
 
-    def _cases(self) -> Table:
+    def _say_cases(self) -> None:
+        """A row per case. An id is never broken, so that it can be copied: where it leaves no room it has its line."""
         timed = any(record.perf for record in self.rows)
+        rows = [(each.case, _row(each, timed=timed)) for each in sorted(self.rows, key=lambda each: each.case)]
+        if max(cell_len(one_line(case)) for case, _ in rows) + _BESIDE > self.console.width:
+            for case, cells in rows:
+                _say(self.console, case)
+                self.console.print(Text("  ").append_text(Text("  ").join(filter(None, cells))), soft_wrap=True)
+            return
         table = _table("case", "status", "worst criterion", "time", *(("efficiency",) if timed else ()))
-        for record in sorted(self.rows, key=lambda record: record.case):
-            latency = "" if record.latency_us is None else format_microseconds(record.latency_us)
-            if record.perf and record.perf["relative_error"] is not None:
-                latency += f" ±{record.perf['relative_error']:.0%}"
-            cells = [_text(record.case), _status(record), _text(_detail(record)), _text(latency)]
-            table.add_row(*cells, *([_text(_efficiency(record))] if timed else []))
-        return table
+        table.columns[0].no_wrap = True
+        for case, cells in rows:
+            table.add_row(_text(case), *cells)
+        self.console.print(table)
 
     def _sums(self) -> Table:
         table = _table("operator", "suite", "cases", "status", "worst criterion")
@@ -251,6 +240,15 @@ def failure_lines(record: Record) -> Iterator[str]:
         yield f"    {one_line(line, _PRINTED_WIDTH)}"
     if record.repro:
         yield f"  repro: {record.repro}"
+
+
+def _row(record: Record, *, timed: bool) -> list[Text]:
+    """The cells of a case behind its id."""
+    latency = "" if record.latency_us is None else format_microseconds(record.latency_us)
+    if record.perf and record.perf["relative_error"] is not None:
+        latency += f" ±{record.perf['relative_error']:.0%}"
+    cells = [_status(record), _text(_detail(record)), _text(latency)]
+    return [*cells, _text(_efficiency(record))] if timed else cells
 
 
 def _table(*columns: str) -> Table:

@@ -24,9 +24,9 @@ def record(number: int, status: Status = "pass", **more: Any) -> Record:
     return Record(f"op/general/case{number:05}", "op", "general", "f.pb", "x", status, outputs=outputs, **more)
 
 
-def shown(records: list[Record], *, not_run: int = 0, width: int = 60) -> str:
+def shown(records: list[Record], *, not_run: int = 0, width: int = 60, reasons: str = "") -> str:
     out = io.StringIO()
-    report = ConsoleReport(Console(file=out, width=width, force_terminal=False))
+    report = ConsoleReport(Console(file=out, width=width, force_terminal=False), reasons)
     tally = Tally()
     for each in records:
         tally.add(each.counted)
@@ -62,7 +62,14 @@ def test_d15_the_smallest_failing_case_is_first_and_others_of_its_kind_are_only_
     tensors = [{"x": {"dims": [size, 2]}} for size in (50, 3, 40)]
     kinds = ("another reason", "a reason", "a reason")
     records = [
-        record(number, "fail", reason=kinds[number], tensors=tensors[number], params={"w": 2 + number // 2})
+        record(
+            number,
+            "fail",
+            reason=kinds[number],
+            tensors=tensors[number],
+            params={"w": 2 + number // 2},
+            repro="mluops run x",
+        )
         for number in range(3)
     ]
     lines = shown([*records, record(3, tensors=tensors[0], params={"w": 9})]).splitlines()
@@ -215,3 +222,33 @@ def test_f14_memory_does_not_grow_with_failing_cases() -> None:
     tracemalloc.stop()
     assert grown < 4000 * 100
     report(RunFinished(Tally(), 1, 1.0))
+
+
+def test_d15_reasons_of_what_does_not_fail_are_listed_where_they_are_asked_for() -> None:
+    records = [record(number, "skip", reason=f"no kernel {number % 2}") for number in range(3)]
+    records += [record(3, "mistrusted", reason="zeros pass too"), record(4)]
+    lines = shown(records, reasons="s").splitlines()
+    at = lines.index("SKIP 2 cases: no kernel 0")
+    assert lines[at + 1 : at + 5] == [
+        "  op/general/case00000",
+        "  op/general/case00002",
+        "SKIP 1 case: no kernel 1",
+        "  op/general/case00001",
+    ]
+    assert not any(line.startswith("MISTRUSTED") for line in lines)
+    assert "MISTRUSTED 1 case: zeros pass too" in shown(records, reasons="sm").splitlines()
+    assert "SKIP" not in shown(records)
+
+
+def test_ids_stay_whole_on_a_narrow_terminal() -> None:
+    out = io.StringIO()
+    report = ConsoleReport(Console(file=out, width=50, force_terminal=True, color_system=None))
+    report(RunStarted(CaseOptions("x"), 2, 1, Path("out")))
+    for number in (1, 2):
+        report(CaseFinished(record(number)))
+    report.close()
+    report(RunFinished(Tally(), 0, 1.0))
+    lines = [line.rstrip() for line in out.getvalue().split("\n")]
+    at = next(number for number, line in enumerate(lines) if line.endswith("op/general/case00001"))
+    assert lines[at + 1] == "  pass  out diff1 0.0001 <= 0.003"
+    assert lines[at + 2 : at + 4] == ["op/general/case00002", "  pass  out diff1 0.0002 <= 0.003"]
