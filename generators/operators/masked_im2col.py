@@ -85,7 +85,7 @@ class MaskedIm2colForward(Operator):
         columns = np.zeros((C, kernel_h, kernel_w, M), feature.dtype)
         for i in range(kernel_h):
             y, inside_y = _taps(inputs["mask_h_idx"], env["pad_h"], i, H)
-            for j in range(kernel_w):
+            for j in range(kernel_w if inside_y.any() else 0):
                 x, inside_x = _taps(inputs["mask_w_idx"], env["pad_w"], j, W)
                 m = np.flatnonzero(inside_y & inside_x)
                 columns[:, i, j, m] = feature[:, y[m], x[m]]
