@@ -23,13 +23,16 @@ from generators.specs.expansion import expand_operator
 from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.implementations.python import Python
-from mluops_cli.search.faulty_kernels.catalogue import MODULES
+from mluops_cli.search.faulty_kernels import catalogue as faulty
 from tests.faulty.catalogue import caught
 from tests.planted.planted_fault import Entry, PlantedFault
 
 SUITES: Final = ("boundary", "general", "nan_inf", "exact", "demo")  # faults are in what is computed
 PAGE: Final = Path(__file__).with_name("planted_faults.md")
 WHEN_PLANTED: Final = Path(__file__).with_name("cases_when_planted.txt")
+
+_HERE: Final = Path(__file__).parent
+MODULES: Final = {op: name for op, name in faulty.MODULES.items() if (_HERE / f"{name}.py").exists()}
 
 Result = dict[str, Any]
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mluops_cli.search.faulty_kernels.catalogue import MODULES
-from tests.planted.catalogue import planted_faults
+from tests.planted.catalogue import MODULES, planted_faults
 from tests.planted.planted_fault import PlantedFault
 
 WITHIN: Final = "2m"

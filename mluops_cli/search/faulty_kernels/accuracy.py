@@ -21,9 +21,10 @@ Arrays = Mapping[str, Array]
 Kernel = Callable[[Arrays, Arrays], Any]  # the right kernel, from inputs to outputs
 
 ALL: Final = tuple(MODULES)
-SUMS: Final = ("roi_crop_forward", "roi_crop_backward", "voxel_pooling_forward")
-ROIS: Final = SUMS[:2]
-FLOATS: Final = ALL[:-1]
+ROIS: Final = ("roi_crop_forward", "roi_crop_backward")
+ADDING: Final = (*ROIS, "voxel_pooling_forward")  # in the output itself
+SUMS: Final = (*ADDING, "roialign_forward")
+FLOATS: Final = tuple(op for op in ALL if op != "get_indice_pairs")
 
 
 def right_kernel(op: str) -> Any:
@@ -184,9 +185,9 @@ PRECISION_FAULTS: Final = {
         PrecisionFault("grid_through_half", ROIS, _grid_through(np.float16)),
         PrecisionFault("grid_through_bfloat16", ROIS, _grid_through(ml_dtypes.bfloat16)),
         PrecisionFault("output_times_1_001", FLOATS, _scaled),
-        PrecisionFault("half_accumulator", SUMS, _half_accumulator),
-        PrecisionFault("one_add_lost", (*SUMS, "get_indice_pairs"), _add(-1)),
-        PrecisionFault("one_add_doubled", (*SUMS, "get_indice_pairs"), _add(1)),
+        PrecisionFault("half_accumulator", ADDING, _half_accumulator),
+        PrecisionFault("one_add_lost", (*ADDING, "get_indice_pairs"), _add(-1)),
+        PrecisionFault("one_add_doubled", (*ADDING, "get_indice_pairs"), _add(1)),
         PrecisionFault("one_element_off", ALL, _one_element),
     )
 }

@@ -16,6 +16,7 @@ MODULES: Final = {
     "roi_crop_backward": "roi_crop",
     "voxel_pooling_forward": "voxel_pooling",
     "get_indice_pairs": "get_indice_pairs",
+    "roialign_forward": "roialign",
 }
 _PRECISION: Final = "accuracy"
 

@@ -66,13 +66,21 @@ NETWORK = {
     "voxel_pooling_forward": [
         ([[2, 473088, 3], [2, 473088, 80], [2, 128, 128, 80], [2, 473088, 3]], "int32"),
     ],
+    "roialign_forward": [
+        (shapes, "float")
+        for shapes in (
+            [[2, 50, 76, 256], [128, 5], [128, 7, 7, 256]],
+            [[2, 25, 38, 256], [128, 5], [128, 7, 7, 256]],
+            [[1, 50, 76, 256], [32, 5], [32, 14, 14, 256]],
+        )
+    ],
     "get_indice_pairs": [
         ([[248636, 4], [248636, 4], [27, 2, 248636], [27]], "int32"),
         ([[149100, 4], [58838, 4], [27, 2, 149100], [27]], "int32"),
     ],
 }
 SUITES = {"network", "boundary", "general", "nan_inf", "zero_element", "invalid", "demo"}
-SUMS = {"roi_crop_forward", "roi_crop_backward", "voxel_pooling_forward"}
+SUMS = {"roi_crop_forward", "roi_crop_backward", "voxel_pooling_forward", "roialign_forward"}
 
 
 def cases(op: str, *suites: str) -> list[Case]:
@@ -151,6 +159,12 @@ def test_c3_what_neither_design_nor_vendor_checks_is_expected_beyond_the_design(
         "psamask_forward": psamask,
         "roi_crop_backward": rois,
         "roi_crop_forward": rois,
+        "roialign_forward": {
+            "small_pooled_height_0",
+            "small_pooled_width_0",
+            "small_spatial_scale_0.0",
+            "small_spatial_scale_minus0.5",
+        },
         "voxel_pooling_forward": set[str](),
     }
     assert {op: {case.name for case in expand_operator(op) if case.beyond_design} for op in operators()} == expected

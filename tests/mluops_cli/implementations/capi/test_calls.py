@@ -33,6 +33,8 @@ UNCHECKED = {
     "psa_type_2", "rois_5_of_2_images", "small_psa_type_2", "small_psa_type_minus1", "small_h_mask_0", "small_w_mask_0",
     "small_workspace_short", "small_n_3", "small_n_5",
 }  # fmt: skip
+UNTOLD = {"roialign_forward"}  # operators whose functions the public interface's copy doesn't tell
+KNOWN = " and ".join(f"not {op}/" for op in UNTOLD)
 
 
 def test_hand_values(standin: str) -> None:
@@ -43,7 +45,7 @@ def test_the_small_suites_pass_where_the_library_is_strict(
     standin: str, suites: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STANDIN_STRICT", "1")
-    ran = run(suites, "--impl", f"capi:{standin}", "-j", "1")
+    ran = run(suites, "-k", KNOWN, "--impl", f"capi:{standin}", "-j", "1")
     assert ran.code == 0
     assert {record["op"] for record in ran.records.values() if record["status"] == "pass"} == set(tables.OPERATORS)
     assert set(ran.statuses.values()) <= {"pass", "empty"}
@@ -54,7 +56,7 @@ def test_the_small_suites_pass_where_the_library_is_strict(
 
 def test_relations_hold(standin: str, suites: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STANDIN_STRICT", "1")
-    ran = run(suites, "--suite", "demo", "--impl", f"capi:{standin}", "-j", "1", "--relations")
+    ran = run(suites, "-k", KNOWN, "--suite", "demo", "--impl", f"capi:{standin}", "-j", "1", "--relations")
     assert ran.code == 0
     told = {(record["op"], name): text for record in ran.records.values() for name, text in record["relations"].items()}
     assert told.keys() == {(op, each.name) for op in tables.OPERATORS for each in operators()[op].contract.relations}
@@ -64,7 +66,7 @@ def test_relations_hold(standin: str, suites: Path, run: Callable[..., Any], mon
 def test_c1_to_c7_the_small_suites_fail_only_where_the_vendor_is_wrong(
     standin: str, suites: Path, run: Callable[..., Any]
 ) -> None:
-    ran = run(suites, "--impl", f"capi:{standin}", "-j", "1")
+    ran = run(suites, "-k", KNOWN, "--impl", f"capi:{standin}", "-j", "1")
     assert ran.code == 1
     wrong = {
         case: record["reason"] for case, record in ran.records.items() if record["status"] not in ("pass", "empty")
@@ -81,7 +83,7 @@ def test_c1_to_c7_the_small_suites_fail_only_where_the_vendor_is_wrong(
 
 
 def test_the_tables_name_what_the_contracts_have() -> None:
-    assert set(tables.OPERATORS) == set(operators())
+    assert set(tables.OPERATORS) == set(operators()) - UNTOLD
     for op, function in tables.OPERATORS.items():
         contract = operators()[op].contract
         words = function.arguments.split()

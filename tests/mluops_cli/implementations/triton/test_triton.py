@@ -38,7 +38,7 @@ def made(dtype: str = "float", dims: tuple[int, ...] = (2, 3)) -> Call:
     return Call("alien_op", {"x": x}, {"y": y}, {}, {name: Descriptor("ARRAY", dtype, dims) for name in "xy"})
 
 
-def test_all_seven_operators() -> None:
+def test_its_operators() -> None:
     assert set(operators_of("triton")) == OPERATORS
     assert operators_of(f"triton:{EXAMPLE},interpret") == ()
 
