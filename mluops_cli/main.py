@@ -35,6 +35,8 @@ COMMANDS: Final[dict[str, str]] = {
     "gate": "Say whether a finished run holds a policy.",
     "compare": "Say what changed from one run to another.",
     "replay": "Run the failing cases of a finished run again.",
+    "diff": "Show where the kept outputs of a failing case differ from its baseline.",
+    "unpack": "Write a case file as a folder of raw files, for a debugger.",
     "shrink": "Reduce a failing case of a finished run to the smallest one that fails alike.",
     "selftest": "Inject faults into right outputs and see that the judge detects them.",
     "mutate": "Make mutants of an implementation's source and see which of them the cases kill.",

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from mluops_cli.commands.options import make_folder, plugin_option
 from mluops_cli.commands.outcomes import folder
 from mluops_cli.commands.problems import brief
-from mluops_cli.commands.rerun import impl_option, options_again, planned_again, timeout_option
+from mluops_cli.commands.rerun import impl_option, named_failure, options_again, planned_again, timeout_option
 from mluops_cli.core.statuses import FAILED, INTERRUPTED, OUR_FAILURE, PASSED
 
 if TYPE_CHECKING:
     from mluops_cli.core.case_options import CaseOptions
     from mluops_cli.core.record import Record
-    from mluops_cli.results.finished import FinishedRun
     from mluops_cli.search.case_runner import CaseRunner
     from mluops_cli.search.shrinking.smallest_case import Written
-
-_LISTED: Final = 10  # cases in a message
 
 
 @click.command(epilog="Example: mluops shrink mluops-out psamask_forward/general/small_collect")
@@ -46,35 +43,11 @@ def command(out: Path, case: str, to: Path | None, plugins: tuple[Path, ...], **
     from mluops_cli.commands.outcomes import read
 
     run = read(out)
-    record = _named(run, case)
+    record = named_failure(run, case)
     options = options_again(run, plugins, given)
     to = out / "shrunk" if to is None else to
     make_folder(to)
     return _shrink(out, record, options, to)
-
-
-def _named(run: FinishedRun, case: str) -> Record:
-    """The failing record that CASE names; InputError where there is none, or several."""
-    from schemas.errors import InputError
-    from schemas.suggest import did_you_mean
-
-    failing = {record.case: record for record in run.failing}
-    if case in failing:
-        return failing[case]
-    if case in run.by_case:
-        raise InputError(f"{case} didn't fail in this run: {run.by_case[case].status}")
-    found = [name for name in failing if case in name]
-    if len(found) == 1:
-        return failing[found[0]]
-    if found:
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-        raise InputError(f"{case} fits {len(found)} failing cases: {', '.join(found[:3])}{more}; give the whole id")
-    if not failing:
-        raise InputError("no case of this run failed")
-    names = failing if "/" in case else {name.rpartition("/")[2] for name in failing}
-    hint = did_you_mean(case, names)
-    shown = hint if "mean" in hint or len(names) <= _LISTED else f": expected one of {len(names)}, see results.jsonl"
-    raise InputError(f"no failing case of this run is called {case}{shown}")
 
 
 def _shrink(out: Path, record: Record, options: CaseOptions, to: Path) -> int:

@@ -128,6 +128,15 @@ SCENES: dict[str, dict[str, list[str]]] = {
         "fixed": ["replay", "failed", "--impl", "python:kernel.py:right"],
         "typo": ["replay", "none"],
     },
+    "diff": {
+        "failure": ["diff", "failed", "square_collect"],
+        "typo": ["diff", "failed", "sqare_collect"],
+    },
+    "unpack": {
+        "success": ["unpack", "cases/psamask_forward/demo/square_collect.pb", "new"],
+        "failure": ["unpack", "cases/psamask_forward/demo/square_collect.pb", "cases"],
+        "typo": ["unpack", "none.pb", "new"],
+    },
     "shrink": {
         "success": ["shrink", "failed", "square_collect", "--impl", "python:kernel.py:wrong"],
         "failure": ["shrink", "failed", "square_collect", "--impl", "python:kernel.py:right"],

@@ -61,9 +61,7 @@ class Exec(Implementation):
         OutOfBounds where it changed its inputs or the size of an output, BadAnswer for results without a meaning,
         AdapterError where its files can't be written.
         """
-        for fault in call.faults:
-            if fault.kind in CALL_FAULTS or fault.of_size_query:
-                raise CannotShow(f"exec: a program can't be shown the fault {fault}")
+        refuse_unshown(call)
         with ExitStack() as stack:
             with adapter_errors("exec: can't write the program's files"):
                 scratch = stack.enter_context(scratch_directory())
@@ -79,6 +77,13 @@ class Exec(Implementation):
             except UnavailableError as error:  # this process can open no more files
                 raise AdapterError(f"exec: can't read what the program wrote: {error}") from error
             return outcome
+
+
+def refuse_unshown(call: Call) -> None:
+    """CannotShow for a fault of the call that no file tells a program."""
+    for fault in call.faults:
+        if fault.kind in CALL_FAULTS or fault.of_size_query:
+            raise CannotShow(f"exec: a program can't be shown the fault {fault}")
 
 
 def _filled(word: str, paths: dict[str, str]) -> str:
