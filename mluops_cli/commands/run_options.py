@@ -120,6 +120,11 @@ format_options = _together(
     click.option(
         "--junit", type=_FILE, metavar="FILE", help="JUnit XML for CI servers; split by operator when too large."
     ),
+    click.option(
+        "--junit-prefix",
+        metavar="TEXT",
+        help="Begins the names of JUnit's suites and classes; '' for none.  [default: the implementation]",
+    ),
     click.option("--html", type=_FILE, metavar="FILE", help="One page that needs no network."),
     click.option("--md", type=_FILE, metavar="FILE", help="The test report as Markdown."),
     click.option("--csv", type=_FILE, metavar="FILE", help="A row per case."),
@@ -235,4 +240,6 @@ def report_files(out: Path, given: Given, base: Path | None = None) -> ReportFil
 
     ci = detect_server() if given["ci"] == "auto" else given["ci"]
     wanted = {name: given[name] for name in REPORTS}
-    return ReportFiles(out, **wanted, lang=given["lang"], ci=ci, base=base) if ci or any(wanted.values()) else None
+    if not ci and not any(wanted.values()):
+        return None
+    return ReportFiles(out, **wanted, lang=given["lang"], ci=ci, base=base, junit_prefix=given["junit_prefix"])

@@ -15,7 +15,7 @@ from mluops_cli.results.finished import FinishedRun, no_collection, read_run, ru
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """The reports that are wanted; a path of - is standard output.
+    """The reports that are wanted; a path of - is standard output. junit_prefix: see junit_documents.
 
     It listens after the writer of results, whose file it reads.
     """
@@ -28,6 +28,7 @@ class ReportFiles:
     lang: str = "en"
     ci: str | None = None
     base: Path | None = None
+    junit_prefix: str | None = None
 
     def __call__(self, event: Event) -> None:
         """Listen to the run."""
@@ -57,7 +58,7 @@ class ReportFiles:
         if self.junit:
             from mluops_cli.reports.junit import junit_documents
 
-            documents = junit_documents(run)
+            documents = junit_documents(run, prefix=self.junit_prefix)
             for number, (name, document) in enumerate(documents):
                 yield self.junit if not number else self._beside(self.junit, name), document
         if self.html:

@@ -1,5 +1,8 @@
 """JUnit XML as Jenkins and GitLab read it: one testcase per case, named by the case id.
 
+Names of suites and classes begin with a prefix, the implementation where none is given: servers tell the tests of two
+runs in one pipeline by them.
+
 failure: judged and wrong. error: could not be judged (crash, timeout, error). skipped: skip, waived and mistrusted,
 each with its reason. system-out: where outputs are beyond their error bound, how they vary between repeats, and what
 an implementation printed before it failed.
@@ -24,6 +27,7 @@ from mluops_cli.reports.cautions import beyond_text, repeats_text
 from mluops_cli.results.finished import FinishedRun, judged
 
 LIMIT: Final = 29_900_000  # bytes of the suites in a file; CI servers refuse files above 30 MB
+_PREFIX: Final = 100  # characters of the prefix
 _MESSAGE: Final = 2000  # characters of a message, which is one line
 _PRINTED: Final = 20_000  # characters of what an implementation printed
 _RESULTS: Final[dict[str, type[Any]]] = {
@@ -33,9 +37,13 @@ _RESULTS: Final[dict[str, type[Any]]] = {
 _DECLARATION: Final = b"<?xml version='1.0' encoding='utf-8'?>\n"
 
 
-def junit_documents(run: FinishedRun, limit: int = LIMIT) -> list[tuple[str, str]]:
-    """(name, document) of each file. The only file of a small report has no name, others have distinct ones."""
-    suites = [each for op, records in run.by_operator.items() for each in _suites(run, op, records, limit)]
+def junit_documents(run: FinishedRun, limit: int = LIMIT, prefix: str | None = None) -> list[tuple[str, str]]:
+    """(name, document) of each file. The only file of a small report has no name, others have distinct ones.
+
+    prefix begins the names of suites and classes; empty for none, None for the implementation.
+    """
+    prefix = _prefix(run.impl if prefix is None else prefix)
+    suites = [each for op, records in run.by_operator.items() for each in _suites(run, prefix, op, records, limit)]
     if sum(len(body) for _, body in suites) <= limit:
         return [("", _document([body for _, body in suites]))]
     names = _file_names([name for name, _ in suites])
@@ -47,16 +55,18 @@ def _document(bodies: list[bytes]) -> str:
     return b"".join((_DECLARATION, b"<testsuites>\n", *bodies, b"</testsuites>\n")).decode()
 
 
-def _suites(run: FinishedRun, op: str, records: Sequence[Record], limit: int) -> Iterator[tuple[str, bytes]]:
+def _suites(
+    run: FinishedRun, prefix: str, op: str, records: Sequence[Record], limit: int
+) -> Iterator[tuple[str, bytes]]:
     """(name, XML) of the operator's testsuite, or of several where one is too large for a file."""
-    body = _suite(run, op, records)
+    body = _suite(run, prefix, op, records)
     if len(body) + 100 <= limit or len(records) == 1:
         yield op, body
         return
     parts = -(-len(body) * 5 // (limit * 4))  # a fifth below the limit, because cases differ in size
     size = max(1, min(len(records) - 1, -(-len(records) // parts)))
     for number, start in enumerate(range(0, len(records), size), 1):
-        yield from _suites(run, f"{op}.{number}", records[start : start + size], limit)
+        yield from _suites(run, prefix, f"{op}.{number}", records[start : start + size], limit)
 
 
 def _file_names(names: Sequence[str]) -> list[str]:
@@ -72,8 +82,8 @@ def _file_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def _suite(run: FinishedRun, op: str, records: Sequence[Record]) -> bytes:
-    suite = TestSuite(one_line(op))
+def _suite(run: FinishedRun, prefix: str, op: str, records: Sequence[Record]) -> bytes:
+    suite = TestSuite(one_line(f"{prefix}{op}"))
     for name, value in (("implementation", run.impl), ("mluops", run.summary.get("mluops", ""))):
         suite.add_property(name, one_line(str(value)))
     if run.summary.get("started"):
@@ -83,16 +93,16 @@ def _suite(run: FinishedRun, op: str, records: Sequence[Record]) -> bytes:
     kinds = [_RESULTS.get(record.status) for record in records]
     suite.tests, suite.failures = len(records), kinds.count(Failure)
     suite.errors, suite.skipped = kinds.count(Error), kinds.count(Skipped)
-    suite.time = round(sum(record.seconds or 0.0 for record in records), 4)
+    suite.time = round(sum(record.seconds or 0.0 for record in records), 3)
     head = _xml(suite).removesuffix("</testsuite>")
-    cases = (_case(record, repeated=record.case in run.repeats) for record in records)
+    cases = (_case(record, prefix, repeated=record.case in run.repeats) for record in records)
     return "".join((head, *cases, "</testsuite>\n")).encode()
 
 
-def _case(record: Record, *, repeated: bool) -> str:
+def _case(record: Record, prefix: str, *, repeated: bool) -> str:
     """A testcase as text: most are empty, and junitparser's elements take longer than everything else."""
-    name, of = _attribute(record.case), _class_name(record.op, record.suite)
-    head = f'<testcase name="{name}" classname="{of}" time="{round(float(record.seconds or 0), 4)}"'
+    name, of = _attribute(record.case), _class_name(prefix, record.op, record.suite)
+    head = f'<testcase name="{name}" classname="{of}" time="{round(float(record.seconds or 0), 3)}"'
     if record.status not in _RESULTS and not record.beyond_bound and not repeated:
         return f"{head} />"
     inside = "".join(map(_xml, _results(record)))
@@ -120,8 +130,13 @@ def _findings(record: Record) -> Iterator[str]:
 
 
 @cache
-def _class_name(op: str, suite: str) -> str:
-    return _attribute(f"{op}.{suite}")
+def _class_name(prefix: str, op: str, suite: str) -> str:
+    return _attribute(f"{prefix}{op}.{suite}")
+
+
+def _prefix(text: str) -> str:
+    """The prefix of names with its dot, empty for none. Servers split names at dots, and some at slashes."""
+    return f"{one_line(text, _PREFIX).replace('.', '_').replace('/', '_')}." if text else ""
 
 
 def _attribute(text: str) -> str:

@@ -83,7 +83,7 @@ def test_it_is_valid_and_counts_are_right(tmp_path: Path) -> None:
     assert problems(root) == []
     suites = {suite.attrib["name"]: suite for suite in root}
     assert len(suites) == 7
-    forward = suites["psamask_forward"].attrib
+    forward = suites["tiled.psamask_forward"].attrib
     assert (forward["failures"], forward["errors"], forward["skipped"]) == ("3", "0", "0")
     assert forward["timestamp"] == "2026-02-03T04:05:06+00:00"
     assert sum(int(suite.attrib["tests"]) for suite in root) == 307
@@ -94,7 +94,7 @@ def test_names_are_the_case_ids_and_unique(tmp_path: Path) -> None:
     records = mixed_records()
     root = parsed(write_run(tmp_path, records))
     assert sorted(case.attrib["name"] for case in root.iter("testcase")) == sorted(each["case"] for each in records)
-    assert cases(root)["psamask_forward/boundary/tail_0"].attrib["classname"] == "psamask_forward.boundary"
+    assert cases(root)["psamask_forward/boundary/tail_0"].attrib["classname"] == "tiled.psamask_forward.boundary"
 
 
 @pytest.mark.parametrize(("status", "element"), [
@@ -130,7 +130,7 @@ def test_seconds_have_a_dot_however_small(tmp_path: Path) -> None:
 def test_names_are_what_they_were_whatever_is_in_them(tmp_path: Path, status: str) -> None:
     name = """op/general/a "b" 'c' <d> &amp; ]]> 中文"""
     (case,) = cases(parsed(write_run(tmp_path, [record(name, status)]))).values()
-    assert (case.attrib["name"], case.attrib["classname"]) == (name, "op.general")
+    assert (case.attrib["name"], case.attrib["classname"]) == (name, "tiled.op.general")
 
 
 def test_what_an_implementation_printed_is_kept_where_it_failed(tmp_path: Path) -> None:
@@ -189,3 +189,14 @@ def test_a17_split_reports_have_distinct_file_names(tmp_path: Path) -> None:
 
 def test_no_results_are_a_document_too(tmp_path: Path) -> None:
     assert len(parsed(write_run(tmp_path, []))) == 0
+
+
+def test_d27_names_begin_with_the_implementation_or_with_what_is_given(tmp_path: Path) -> None:
+    made = record("op/general/a", seconds=0.00049)
+    run = read_run(write_run(tmp_path, [made], impl="python:kernels/my.py:roi"))
+    for prefix, begin in ((None, "python:kernels_my_py:roi."), ("gpu 1.2", "gpu 1_2."), ("", "")):
+        ((_, document),) = junit_documents(run, prefix=prefix)
+        (suite,) = ElementTree.fromstring(document)
+        (case,) = suite.iter("testcase")
+        assert (suite.attrib["name"], case.attrib["classname"]) == (f"{begin}op", f"{begin}op.general")
+        assert (suite.attrib["time"], case.attrib["time"]) == ("0.0", "0.0")
