@@ -123,6 +123,11 @@ SCENES: dict[str, dict[str, list[str]]] = {
         "failure": ["compare", "passed", "failed"],
         "typo": ["compare", "passed"],
     },
+    "history": {
+        "success": ["history", "add", "passed", "--ref", "abc123"],
+        "failure": ["history", "trend"],
+        "typo": ["history", "ad"],
+    },
     "replay": {
         "failure": ["replay", "failed", "--impl", "python:kernel.py:wrong"],
         "fixed": ["replay", "failed", "--impl", "python:kernel.py:right"],

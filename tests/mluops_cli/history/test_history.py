@@ -1,0 +1,139 @@
+"""`mluops history`: runs are added once and whole, and what changed is told with its run and commit."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mluops_cli.history.store import History, Setting
+from mluops_cli.results.finished import read_run
+from tests.mluops_cli.conftest import Cli
+from tests.mluops_cli.history.test_change_points import SLOWER, history, slower
+from tests.mluops_cli.reports.sample import record, write_run
+
+A, B = "op/general/a", "op/general/b"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "history.sqlite"
+
+
+def timed(case: str, latency: float, status: str = "pass", **keys: Any) -> dict[str, Any]:
+    told = {"device": "card", "platform": "linux", "options_hash": "o", "case_hash": "h"} | keys
+    return record(case, status, latency_us=latency, latency_interval_us=[latency * 0.99, latency * 1.01], **told)
+
+
+def fill(file: Path, folder: Path, runs: list[list[dict[str, Any]]]) -> None:
+    """Add runs; the commit of the run at an index is c and the index."""
+    with closing(History(file, create=True)) as base:
+        for index, records in enumerate(runs):
+            base.add(read_run(write_run(folder / str(index), records)), f"c{index}")
+
+
+def test_a_run_is_added_once(file: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = write_run(tmp_path / "out", [timed(A, 10.0), record(B, "fail")])
+    assert cli("history", "add", out, "--ref", "abc123", "--file", file).out == "run 1 (abc123): 2 cases, fail\n"
+    again = cli("history", "add", out, "--file", file)
+    assert (again.code, again.out) == (0, f"{out} is in {file} already: run 1 (abc123)\n")
+    other = write_run(tmp_path / "other", [timed(A, 11.0)])
+    monkeypatch.setenv("GITHUB_SHA", "0123456789abcdef")
+    assert cli("history", "add", other, "--file", file).out == "run 2 (0123456789ab): 1 case, pass\n"
+    with closing(History(file)) as base:
+        assert [str(run) for run in base.runs] == ["run 1 (abc123)", "run 2 (0123456789ab)"]
+        ((setting, points),) = base.points(A).items()
+    assert setting == Setting("tiled", "linux", "card", "o")
+    assert [(point.latency, point.status) for point in points] == [(10.0, "pass"), (11.0, "pass")]
+    assert [point.high for point in points] == pytest.approx([10.1, 11.11])
+
+
+def test_what_is_no_whole_run_is_refused_and_nothing_made(file: Path, tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "empty").mkdir()
+    ran = cli("history", "add", tmp_path / "empty", "--file", file)
+    assert ran.code == 2
+    assert "holds no results.jsonl" in ran.err
+    assert not file.exists()
+    shard = write_run(tmp_path / "shard", [record(A)], shard="1/4")
+    ran = cli("history", "add", shard, "--file", file)
+    assert ran.code == 2
+    assert "`mluops merge` makes one run of all shards" in ran.err
+
+
+def test_what_is_no_history_is_refused(file: Path, tmp_path: Path, cli: Cli) -> None:
+    assert "no such history" in cli("history", "trend", "--file", file).err
+    file.write_text("mine, " * 1000)
+    ran = cli("history", "trend", "--file", file)
+    assert (ran.code, file.read_text()) == (2, "mine, " * 1000)
+    assert "no history of mluops" in ran.err
+    other = tmp_path / "other.sqlite"
+    with closing(sqlite3.connect(other)) as base:
+        base.execute("CREATE TABLE mine (id)")
+        base.commit()
+    ran = cli("history", "add", write_run(tmp_path / "out", [record(A)]), "--file", other)
+    assert (ran.code, "a database, but no history of mluops" in ran.err) == (2, True)
+    fill(file.with_name("new.sqlite"), tmp_path / "runs", [[record(A)]])
+    with closing(sqlite3.connect(file.with_name("new.sqlite"))) as base:
+        base.execute("PRAGMA user_version = 9")
+    ran = cli("history", "trend", "--file", file.with_name("new.sqlite"))
+    assert (ran.code, "a history of format 9, this mluops reads format 1" in ran.err) == (2, True)
+
+
+def test_a_run_that_can_not_be_added_leaves_the_file_as_it_was(file: Path, tmp_path: Path) -> None:
+    fill(file, tmp_path / "runs", [[record(A)]])
+    run = read_run(write_run(tmp_path / "out", [record(A), record(B)]))
+    run.records[1].reason = 3  # type: ignore[assignment]  # something that fails in the middle
+    with closing(History(file)) as base:
+        with pytest.raises(TypeError):
+            base.add(run, "")
+        assert (len(base.runs), base.cases) == (1, [A])
+
+
+def test_since_when_a_case_fails(file: Path, tmp_path: Path, cli: Cli) -> None:
+    states = ["fail", "pass", "fail", "pass", "fail", "crash"]
+    runs = [[timed(A, 1.0, status), timed(B, 1.0 + index)] for index, status in enumerate(states)]
+    fill(file, tmp_path / "runs", runs)
+    ran = cli("history", "trend", "--file", file)
+    assert ran.code == 0
+    first, last = ran.out.splitlines()
+    assert first.startswith(f"fails since run 5 (c4): {A} (")
+    assert "on card): the reason of a crash" in first
+    assert last == "1 change in 2 cases and 6 runs"
+    assert cli("history", "trend", "-k", "general/b", "--file", file).out == "no change in 1 case and 6 runs\n"
+    found = cli("history", "bisect", A, "--file", file).out.splitlines()
+    assert found[1:] == ["  not yet in run 4 (c3): git log c3..c4"]
+    assert cli("history", "bisect", B, "--file", file).out == "no change in 6 runs\n"
+    ran = cli("history", "bisect", "op/general/c", "--file", file)
+    assert (ran.code, "no case 'op/general/c'" in ran.err) == (2, True)
+    assert "did you mean" in ran.err
+
+
+def test_a_slow_down_is_told_with_its_run(file: Path, tmp_path: Path, cli: Cli) -> None:
+    pytest.importorskip("ruptures", reason="needs ruptures: pip install 'mluops[history]'")
+    planted, steady = slower(history(0, "uniform")), history(1)
+    runs = [[timed(A, first), timed(B, second)] for first, second in zip(planted, steady, strict=True)]
+    fill(file, tmp_path / "runs", runs)
+    ran = cli("history", "trend", "--file", file)
+    first, last = ran.out.splitlines()
+    words = rf"slower by (\d+) % since run {SLOWER + 1} \(c{SLOWER}\): {A} \(tiled on card\): .* -> .*"
+    found = re.fullmatch(words, first)
+    assert found is not None, first
+    assert int(found[1]) == pytest.approx(15, abs=4)
+    assert last == "1 change in 2 cases and 60 runs"
+    told = cli("history", "bisect", A, "--file", file).out.splitlines()
+    assert told[1] == f"  not yet in run {SLOWER} (c{SLOWER - 1}): git log c{SLOWER - 1}..c{SLOWER}"
+
+
+@pytest.mark.parametrize("key", ["device", "options_hash", "case_hash", "platform"])
+def test_figures_of_other_devices_options_and_cases_are_not_compared(
+    key: str, file: Path, tmp_path: Path, cli: Cli
+) -> None:
+    pytest.importorskip("ruptures", reason="needs ruptures: pip install 'mluops[history]'")
+    values = slower(history(0, "uniform"), 2.0)
+    runs = [[timed(A, value, **({key: "other"} if index >= SLOWER else {}))] for index, value in enumerate(values)]
+    fill(file, tmp_path / "runs", runs)
+    assert cli("history", "trend", "--file", file).out == "no change in 1 case and 60 runs\n"
