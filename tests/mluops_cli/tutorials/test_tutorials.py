@@ -1,0 +1,91 @@
+"""The tutorials in docs/ do what they say, command by command, file by file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from mluops_cli.main import cli as group
+from schemas.protos import messages as proto
+from schemas.wire.value_fields import BITS, FIELDS
+from tests.conftest import PROJECT
+from tests.mluops_cli.conftest import Cli
+from tests.mluops_cli.tutorials.page import Block, changed, follow, steps, write
+
+PAGES = {  # page -> its commands of mluops
+    "case-files.md": 4,
+    "ci/README.md": 7,
+    "first-kernel-c.md": 6,
+    "first-kernel-pytorch.md": 3,
+    "first-kernel-triton.md": 3,
+    "new-operator.md": 7,
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_right_and_changes_fit(page: str, tmp_path: Path) -> None:
+    (tmp_path / "kernel.c").write_bytes((PROJECT / "examples/exec_c/voxel_pooling.c").read_bytes())
+    commands = 0
+    for step in steps(page):
+        if isinstance(step, Block):
+            write(step, tmp_path)
+            path = tmp_path / step.name
+            if path.suffix == ".py":
+                compile(path.read_text(encoding="utf-8"), str(path), "exec")
+        elif step.words[0] == "mluops":
+            context = click.Context(group, info_name="mluops", **group.context_settings)
+            name, command, arguments = group.resolve_command(context, step.words[1:])
+            assert command is not None
+            command.make_context(name, arguments, parent=context, resilient_parsing=True)
+            commands += 1
+    assert commands == PAGES[page]
+
+
+def test_a_change_that_does_not_fit_is_seen() -> None:
+    assert changed("a\nb\n", " a\n+c\n-b\n") == "a\nc\n"
+    with pytest.raises(AssertionError, match="not there once"):
+        changed("a\nb\n", " a\n-c\n")
+
+
+@pytest.mark.parametrize("page", ["ci/README.md", "first-kernel-c.md"])
+@pytest.mark.slow
+def test_following_a_tutorial(page: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = "".join(follow(page, tmp_path, cli))
+    if page == "first-kernel-c.md":
+        assert "explained by the term of input_features[0, 0] missing" in printed
+
+
+@pytest.mark.slow
+def test_the_new_operator(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    listed, *_, fuzzed, _ = follow("new-operator.md", tmp_path, cli)
+    assert re.search(r"^scale_rows +small +10 ", listed, re.MULTILINE)
+    assert "0 findings" in fuzzed
+    assert "the largest value of y" in (tmp_path / "pages" / "scale_rows.md").read_text(encoding="utf-8")
+
+
+def test_the_page_of_case_files(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    follow("case-files.md", tmp_path, cli)
+    text = (PROJECT / "docs" / "case-files.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert (tmp_path / "one_cell.prototxt").read_text(encoding="utf-8") == shown
+
+
+def test_the_fields_of_case_files() -> None:
+    text = (PROJECT / "docs" / "case-files.md").read_text(encoding="utf-8")
+    for message, rows in re.findall(r"^\| field of `(\w+)` .*\n.*\n((?:\|.*\n)+)", text, re.MULTILINE):
+        named = {word for row in rows.splitlines() for word in re.findall(r"`(\w+)`", row.split("|")[1])}
+        known = getattr(proto, message).DESCRIPTOR.fields_by_name
+        assert named - {"OPERATOR_param"} <= set(known)
+    (rows,) = re.findall(r"^\| dtype \| fields \|\n.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    told = {}
+    for row in rows.splitlines():
+        dtypes, fields = row.strip("| ").split(" | ")
+        for dtype in dtypes.split(", "):
+            told[dtype] = [(name, bool(bits)) for name, bits in re.findall(r"`(\w+)`( \(bits\))?", fields)]
+    assert told == {dtype: [(name, how == BITS) for name, how in each.items()] for dtype, each in FIELDS.items()}
