@@ -8,6 +8,7 @@ TORCH  := .venv-torch
 TRITON := .venv-triton
 CLUSTER := .venv-cluster
 PYTEST8 := .venv-pytest8
+SITE   := .venv-site
 GPU_PYTHON ?= python3
 GPU_MLUOPS := env PYTHONPATH=".:$$PYTHONPATH" $(GPU_PYTHON) -m mluops_cli
 GPU_OUT    := out/gpu
@@ -19,7 +20,7 @@ WHEEL  := .venv-wheel
 PYTHONS := 3.10 3.12 3.13
 
 .PHONY: help install demo test quick test-torch test-triton test-triton-suites test-cluster test-pytest8 test-wheel test-pythons \
-	gpu-check test-bounds test-slow coverage check format bench docs planted faults proto schemas fingerprints browser \
+	gpu-check test-bounds test-slow coverage check format bench docs site planted faults proto schemas fingerprints browser \
 	wheel clean
 
 help:  ## this list
@@ -53,7 +54,7 @@ quick: install  ## the tests alone
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow"
 
 test-torch: $(TORCH)/.installed  ## the tests of --impl torch, with a CPU build of PyTorch in .venv-torch
-	$(TORCH)/bin/pytest -q -m "torch and not slow" tests/mluops_cli/implementations
+	$(TORCH)/bin/pytest -q -m "torch and not slow" tests/mluops_cli/implementations tests/mluops_cli/tutorials
 
 $(TORCH)/.installed: pyproject.toml
 	test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
@@ -64,8 +65,8 @@ $(TORCH)/.installed: pyproject.toml
 test-triton: $(TRITON)/.installed  ## the tests of --impl triton in its interpreter on the CPU, with Triton in .venv-triton
 	$(TRITON)/bin/pytest -q -m "triton and not slow" tests/mluops_cli/implementations/triton
 
-test-triton-suites: $(TRITON)/.installed  ## the small suites of all operators in Triton's interpreter: minutes
-	$(TRITON)/bin/pytest -q -m "triton and slow" tests/mluops_cli/implementations/triton
+test-triton-suites: $(TRITON)/.installed  ## the small suites of all operators in Triton's interpreter, and the tutorials for it and PyTorch: minutes
+	$(TRITON)/bin/pytest -q -m "(triton or torch) and slow" tests/mluops_cli/implementations/triton tests/mluops_cli/tutorials
 
 $(TRITON)/.installed: pyproject.toml
 	test -x $(TRITON)/bin/python || $(PYTHON) -m venv $(TRITON)
@@ -134,6 +135,16 @@ docs: install  ## docs/operators, then the pictures of the README (those need Ch
 	$(BIN)/mluops docs --out docs/operators
 	$(BIN)/python docs/pictures.py
 
+site: $(SITE)/.installed  ## the documentation site in out/site, with Sphinx in .venv-site; a warning is an error
+	rm -rf out/site
+	$(SITE)/bin/sphinx-build --quiet --fail-on-warning --keep-going -c docs/site -d out/site-trees --fresh-env . out/site
+	@echo "Site: out/site/index.html"
+
+$(SITE)/.installed: pyproject.toml
+	test -x $(SITE)/bin/python || $(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[site]'
+	touch $@
+
 browser:  ## Debian: Chromium, its driver and xmllint, for the tests of the HTML and JUnit reports (as root)
 	apt-get update
 	apt-get install -y --no-install-recommends chromium chromium-driver libxml2-utils fonts-noto-cjk
@@ -156,4 +167,4 @@ wheel: install  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist .
 
 clean:  ## remove what make made: the environment, demo output, caches
-	rm -rf $(VENV) $(CLUSTER) $(TORCH) $(TRITON) $(WHEEL) $(PYTHONS:%=.venv-%) out dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CLUSTER) $(SITE) $(TORCH) $(TRITON) $(WHEEL) $(PYTHONS:%=.venv-%) out dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
