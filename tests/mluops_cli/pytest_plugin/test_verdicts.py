@@ -257,7 +257,6 @@ def test_a_case_has_arrays_that_a_test_cannot_spoil(tmp_path: Path) -> None:
         assert y is not None
         assert not x.flags.writeable
         assert not np.array_equal(y.reshape(-1)[:1], np.zeros(1, np.float32))  # filled with what the baseline lacks
-        y.shape = (-1,)
         case.outputs.clear()
         case.params.clear()
         assert case.run(kernels.right).status == "pass"
