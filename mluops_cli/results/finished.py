@@ -17,6 +17,7 @@ from mluops_cli.core.filters import is_partial
 from mluops_cli.core.record import RESULTS, Record
 from mluops_cli.core.statuses import FAILING, STATUSES
 from mluops_cli.core.tally import Tally
+from mluops_cli.results.failure_groups import FailureGroup, FailureGroups
 from mluops_cli.results.jsonl import SUMMARY, read_results, refuse_special
 from schemas.errors import InputError, SourceLocation
 
@@ -113,6 +114,11 @@ class FinishedRun:
         """The failing records, the worst status first."""
         found = (record for record in self.records if record.status in FAILING)
         return sorted(found, key=lambda record: (STATUSES.index(record.status), record.case))
+
+    @cached_property
+    def failure_groups(self) -> list[FailureGroup]:
+        """The failing cases by what they show, the group with the smallest case first."""
+        return FailureGroups(self.records).groups() if self.tally.failures else []
 
     @property
     def impl(self) -> str:

@@ -24,12 +24,14 @@ from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING, STATUSES
 from mluops_cli.core.units import format_bytes, format_fraction, format_microseconds
 from mluops_cli.reports.cautions import TITLES, Caution, beyond_text, cautions_of, repeats_summary, repeats_text
+from mluops_cli.reports.html.anchors import anchor
 from mluops_cli.reports.html.charts import Point, decade_histogram, density_strip, latency_ratios, roofline
 from mluops_cli.reports.performance import describe_peaks, interval_text, perf_value, rated, remark
 from mluops_cli.results.finished import FinishedRun
 from schemas.suggest import counted
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
+GROUPS: Final = 50  # kinds of failures that are listed
 SECTIONS: Final = 1000  # cases with a section of their own; the list of cases has all
 _SHOWN: Final = FAILING | {"mistrusted", "waived"}
 _NAME: Final = 300  # characters of a name or reason in the list; sections show more
@@ -45,7 +47,7 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
     shown = [record for record in run.records if record.case in doubts or _has_section(record)]
     shown.sort(key=lambda record: (STATUSES.index(record.status), record.case))
     told = shown[:SECTIONS]
-    sections = {record.case: number for number, record in enumerate(told, 1)}
+    sections = {record.case: anchor(record.case) for record in told}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _environment().get_template("report.html.j2").render(
         run=run,
@@ -55,7 +57,10 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
         titles=TITLES,
         operators=sorted({op for op, _ in run.matrix}),
         suites=sorted({suite for _, suite in run.matrix}),
-        sections=[(f"case-{number}", record) for number, record in enumerate(told, 1)],
+        sections=[(sections[record.case], record) for record in told],
+        groups=run.failure_groups[:GROUPS],
+        more_groups=max(0, len(run.failure_groups) - GROUPS),
+        anchors=sections,
         left_out=len(shown) - len(told),
         facts=_facts(run),
         timed=(timed := rated(run.records))[:_TIMED],
@@ -147,7 +152,7 @@ def _value(value: Any) -> str:
     return f"({number(value[0])}, {number(value[1])})" if isinstance(value, list) and len(value) == 2 else number(value)
 
 
-def _data(run: FinishedRun, sections: Mapping[str, int], doubts: Doubts) -> dict[str, Any]:
+def _data(run: FinishedRun, sections: Mapping[str, str], doubts: Doubts) -> dict[str, Any]:
     """The list of cases: each word once, and a short row per case."""
     ops: dict[str, int] = {}
     suites: dict[str, int] = {}
@@ -165,7 +170,7 @@ def _data(run: FinishedRun, sections: Mapping[str, int], doubts: Doubts) -> dict
             found.criterion.get("margin") if found else None,
             record.latency_us,
             record.seconds,
-            sections.get(record.case, 0),
+            sections.get(record.case, ""),
             doubted.get(record.case, ()),
         ]
         for record, found in zip(run.records, run.worst, strict=True)

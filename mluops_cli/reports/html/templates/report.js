@@ -31,7 +31,32 @@
     return (x < y ? -1 : 1) * (chosen.down ? -1 : 1);
   }
 
+  // The filters stand in the address, so that it can be sent. Some browsers refuse that for a page from a file.
+  function remember() {
+    const words = new URLSearchParams();
+    if (chosen.words.length) words.set("q", chosen.words.join(" "));
+    if (chosen.statuses.size) words.set("status", [...chosen.statuses].join(","));
+    for (const name of ["op", "suite"]) if (chosen[name]) words.set(name, chosen[name]);
+    const query = words.toString();
+    try {
+      history.replaceState(null, "", `${location.pathname}${query && `?${query}`}${location.hash}`);
+    } catch { /* the filters work all the same */ }
+  }
+
+  function recall() {
+    const words = new URLSearchParams(location.search);
+    by("search").value = words.get("q") ?? "";
+    chosen.words = by("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const marks = (words.get("status") ?? "").split(",");
+    for (const chip of chips) press(chip, marks.includes(chip.dataset.status ?? chip.dataset.doubt));
+    for (const name of ["op", "suite"]) {
+      const word = words.get(name) ?? "";
+      if (data[name].includes(word)) by(name).value = chosen[name] = word;
+    }
+  }
+
   function update() {
+    remember();
     found = [];
     for (let i = 0; i < rows.length; i++) if (matches(i)) found.push(i);
     found.sort(compare);
@@ -64,7 +89,7 @@
       cell(line, "").append(...marks.flatMap((mark) => [mark, " "]));
       if (row[SECTION]) {
         const link = document.createElement("a");
-        link.href = `#case-${row[SECTION]}`;
+        link.href = `#${encodeURIComponent(row[SECTION])}`;
         link.textContent = row[CASE];
         cell(line, "").append(link);
       } else cell(line, row[CASE]);
@@ -211,6 +236,7 @@
   });
   addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
 
+  recall();
   mark();
   update();
 })();

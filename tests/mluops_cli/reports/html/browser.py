@@ -43,9 +43,9 @@ class Browser:
             raise AssertionError(f"{value['error']}: {value['message']}")
         return value
 
-    def open(self, page: Path) -> None:
-        """Load a file."""
-        self._send("POST", "/url", {"url": page.resolve().as_uri()})
+    def open(self, page: Path, query: str = "") -> None:
+        """Load a file; query is what follows its name in the address."""
+        self._send("POST", "/url", {"url": f"{page.resolve().as_uri()}{query}"})
 
     def close(self) -> None:
         """End the session and its browser."""

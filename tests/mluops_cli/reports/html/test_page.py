@@ -114,6 +114,22 @@ def test_a_section_per_failing_case_tells_all(tmp_path: Path) -> None:
     assert "\\x1b[31mboom" in "".join(sections)
 
 
+def test_d16_anchors_are_ids_and_the_parameters_are_told(tmp_path: Path) -> None:
+    made = [
+        record("op/general/a", "fail", params={"h_mask": 3, "pad": [1, 1]}),
+        record("op/general/a b", "fail"),
+        record("op/general/a_b", "fail"),
+        record("op/zero_element/none", "empty"),
+    ]
+    text, read = page(tmp_path, made)
+    anchors: list[str] = [str(attributes["id"]) for tag, attributes in read.elements if tag == "article"]
+    assert anchors == ["case-op/general/a", anchors[1], "case-op/general/a_b"]
+    assert re.fullmatch(r"case-op/general/a_b~[0-9a-f]{8}", anchors[1])
+    assert "<dt>parameters</dt><dd><bdi>h_mask=3, pad=[1, 1]</bdi></dd>" in text
+    assert "3 failed</strong>, 1 empty" in text
+    assert "op: y, zeros instead of values, tail of axis 2" in text
+
+
 def test_the_list_has_every_case(tmp_path: Path) -> None:
     records = mixed_records()
     _, read = page(tmp_path, records)
