@@ -233,7 +233,7 @@ class Contract:
 
     @cached_property
     def data_sizes(self) -> frozenset[str]:
-        """The sizes that depend on the data: those of dims whose size an implementation returns."""
+        """The sizes that depend on the data, those of dims whose size an implementation returns."""
         counted = [parameter.output for parameter in self.parameters if parameter.output is not None]
         return frozenset(name for tensor, dim in counted for name in self.tensors[tensor].dims[dim].names)
 
