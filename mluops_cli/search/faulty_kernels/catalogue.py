@@ -17,6 +17,7 @@ MODULES: Final = {
     "voxel_pooling_forward": "voxel_pooling",
     "get_indice_pairs": "get_indice_pairs",
     "roialign_forward": "roialign",
+    "masked_col2im_forward": "masked_col2im",
 }
 _PRECISION: Final = "accuracy"
 

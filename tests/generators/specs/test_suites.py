@@ -66,6 +66,7 @@ NETWORK = {
     "voxel_pooling_forward": [
         ([[2, 473088, 3], [2, 473088, 80], [2, 128, 128, 80], [2, 473088, 3]], "int32"),
     ],
+    "masked_col2im_forward": [([[256, 200], [200], [200], [1, 256, 20, 20]], dtype) for dtype in ("float", "half")],
     "roialign_forward": [
         (shapes, "float")
         for shapes in (
@@ -155,6 +156,7 @@ def test_c3_what_neither_design_nor_vendor_checks_is_expected_beyond_the_design(
     expected = {
         "get_indice_pairs": {"small_workspace_short"},
         "masked_im2col_forward": {"small_workspace_short"},
+        "masked_col2im_forward": {"small_workspace_short"},
         "psamask_backward": psamask,
         "psamask_forward": psamask,
         "roi_crop_backward": rois,

@@ -20,6 +20,7 @@ OPERATORS = {
     "voxel_pooling_forward",
     "get_indice_pairs",
     "roialign_forward",
+    "masked_col2im_forward",
 }
 
 
