@@ -1,7 +1,7 @@
 """State of the whole process that foreign code may change: read before the code runs, put back after it.
 
 Calls of an implementation change little, and are quick; what a module does when it is imported may be anything. The
-floating-point mode and NumPy's handling of errors are kept elsewhere (execution.case.floating_point): an implementation
+floating-point mode and NumPy's handling of errors are kept elsewhere (kernel_process.floating_point): an implementation
 finds its own again at its next call.
 """
 

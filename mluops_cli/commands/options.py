@@ -90,7 +90,7 @@ def make_folder(out: Path) -> None:
 
 def _load(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]) -> tuple[Path, ...]:
     if value:
-        from mluops_cli.execution.case.floating_point import MODE
+        from mluops_cli.execution.kernel_process.floating_point import MODE
 
         with MODE.of_implementation():  # what the files set for floating-point numbers is not for our own
             load_plugins(value)

@@ -19,9 +19,9 @@ from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.events import CaseStarted, Heartbeat, Listener, RunFinished
 from mluops_cli.execution.case_source import CaseSource
 from mluops_cli.execution.interrupt import Interrupt, interruptible
+from mluops_cli.execution.kernel_process.frames import BrokenChannelError, wait_readable
 from mluops_cli.execution.recorder import Recorder, RunSettings
-from mluops_cli.execution.workers.channel import BrokenChannelError
-from mluops_cli.execution.workers.handle import WorkerProcess, wait_readable
+from mluops_cli.execution.workers.handle import WorkerProcess
 from mluops_cli.processes.scratch_dir import sweep
 from mluops_cli.processes.tree_memory import memory_held, process_trees
 from schemas.errors import InputError, UnavailableError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -16,11 +17,15 @@ CANARY: Final = 0xA5
 _INTACT: Final = bytes([CANARY]) * CANARY_BYTES
 
 
+def _of_this_process(size: int) -> Array:
+    return np.empty(size, np.uint8)
+
+
 class CanaryBuffer:
     """size writable bytes at a multiple of 64, uninitialised, with canary bytes before and after."""
 
-    def __init__(self, size: int) -> None:
-        raw = np.empty(CANARY_BYTES + size + CANARY_BYTES + ALIGNMENT, np.uint8)
+    def __init__(self, size: int, allocate: Callable[[int], Array] = _of_this_process) -> None:
+        raw = allocate(CANARY_BYTES + size + CANARY_BYTES + ALIGNMENT)
         start = CANARY_BYTES + (-(raw.__array_interface__["data"][0] + CANARY_BYTES)) % ALIGNMENT
         self.bytes: Array = raw[start : start + size]
         self._before = raw[start - CANARY_BYTES : start]

@@ -34,7 +34,7 @@ def put_under_reaper() -> None:
         os._exit(1)
     reaper_id = os.getpid()
     if worker := os.fork():
-        _end_as(_watch(worker))
+        end_as(_watch(worker))
     die_with_parent()
     if os.getppid() != reaper_id:
         os._exit(1)
@@ -55,7 +55,8 @@ def _watch(worker: int) -> int:
     return status
 
 
-def _end_as(status: int) -> NoReturn:
+def end_as(status: int) -> NoReturn:
+    """End as another process did, whose status is as of os.waitpid."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         with suppress(OSError, ValueError):  # SIGKILL has no handler

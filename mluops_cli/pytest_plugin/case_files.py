@@ -13,7 +13,7 @@ from mluops_cli.core.case_options import CaseOptions, WorkerSettings, repro_line
 from mluops_cli.core.discovery import PlannedCase, plan_cases
 from mluops_cli.core.record import Record
 from mluops_cli.execution.case.case_run import run_case
-from mluops_cli.execution.case.floating_point import MODE
+from mluops_cli.execution.kernel_process.floating_point import MODE
 from mluops_cli.execution.recorder import record_of
 from mluops_cli.implementations.registry import implementation_named
 from mluops_cli.pytest_plugin import MluopsWarning

@@ -14,7 +14,8 @@ from mluops_cli.core.record import BROKEN, HOLDS, NOT_RUN
 from mluops_cli.execution.case.calls import Prepared
 from mluops_cli.execution.case.output_buffers import Array
 from mluops_cli.execution.case.related_call import called
-from mluops_cli.implementations.base import CannotShow, Implementation
+from mluops_cli.execution.kernel_process.timed_call import Kernel
+from mluops_cli.implementations.base import CannotShow
 from mluops_cli.judging.bounds import TWICE
 
 _EPSILON: Final = 2.0**-52  # of the float64 sums of the two products
@@ -22,7 +23,7 @@ _SINGLE: Final = 4  # bytes of the largest numbers whose products float64 holds 
 
 
 def unlike_adjoint(
-    prepared: Prepared, implementation: Implementation, relation: Relation, bounds: Mapping[str, Array], accumulate: str
+    prepared: Prepared, implementation: Kernel, relation: Relation, bounds: Mapping[str, Array], accumulate: str
 ) -> str | None:
     """The verdict on the operator and its adjoint; None where nothing can be said.
 
@@ -54,7 +55,7 @@ def unlike_adjoint(
     wanted = {name: bound.descriptors[own.get(name, name)] for name in adjoint.contract.tensors}
     descriptors = {name: each for name, each in wanted.items() if each is not None}
     try:
-        found = called(implementation, adjoint.contract, inputs, bound.params, descriptors)
+        found = called(implementation, adjoint.contract, inputs, bound.params, descriptors, prepared.memory)
     except CannotShow as reason:
         return f"{NOT_RUN}{relation.adjoint}: {reason}"
     if found is None:

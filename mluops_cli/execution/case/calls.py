@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from generators.contracts.bound_case import Bound
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.core.exceptions import describe, user_traceback
-from mluops_cli.execution.case.floating_point import MODE, require_subnormals
 from mluops_cli.execution.case.judgement import (
     counts_differ,
     has_undefined_parts,
@@ -20,19 +17,20 @@ from mluops_cli.execution.case.judgement import (
 )
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest
 from mluops_cli.execution.case.repeats import Repeats
+from mluops_cli.execution.kernel_process.case_memory import HOST, CaseMemory
+from mluops_cli.execution.kernel_process.floating_point import require_subnormals
+from mluops_cli.execution.kernel_process.timed_call import Kernel, KernelLost, timed_call, words_of
 from mluops_cli.implementations.base import (
     AdapterError,
     BadAnswer,
     Call,
     CannotShow,
     Crashed,
-    Implementation,
     Outcome,
     OutOfBounds,
 )
 from mluops_cli.judging.verdict import Verdict, judge_status
 from schemas.errors import MluopsError
-from schemas.process_state import preserved_process_state
 from schemas.status import SUCCESS
 
 Result = dict[str, Any]
@@ -52,6 +50,7 @@ class Prepared:
     bounds: dict[str, Array]  # error bounds of the outputs that have one
     undecided: dict[str, Array]  # masks of the elements that are not judged (Bound.undecided)
     digests: dict[str, int]  # hashes of the inputs that are in writable memory
+    memory: CaseMemory = HOST  # where inputs and outputs of all its calls are
 
     def all_bounds(self, options: CaseOptions) -> Mapping[str, Array]:
         """The error bounds, computed now where --bound off left them out."""
@@ -72,9 +71,9 @@ class Calls:
     their verdict at once. With --repeat the first outputs are kept and later ones compared with them (Repeats).
     """
 
-    def __init__(self, prepared: Prepared, implementation: Implementation, options: CaseOptions, *, many: bool) -> None:
+    def __init__(self, prepared: Prepared, kernel: Kernel, options: CaseOptions, *, many: bool) -> None:
         self.prepared = prepared
-        self.implementation = implementation
+        self.kernel = kernel
         self.options = options
         self.many = many
         self.number = 0
@@ -114,10 +113,7 @@ class Calls:
 
     def _once(self) -> Result:
         try:
-            with preserved_process_state(), MODE.of_implementation():
-                start = time.perf_counter()
-                outcome = self.implementation.call(self.prepared.call)
-                elapsed = time.perf_counter() - start
+            timed = timed_call(self.kernel, self.prepared.call)
         except CannotShow as skip:
             return {"status": "skip", "reason": str(skip)}
         except OutOfBounds as damage:
@@ -126,13 +122,14 @@ class Calls:
             return {"status": "crash", "reason": str(crash)}
         except BadAnswer as answer:
             return error("implementation", str(answer))
-        except AdapterError:
-            raise  # the tool's own failure, which says nothing about the implementation
+        except (AdapterError, KernelLost):
+            raise  # the tool's own failure, which says nothing about the implementation; the end of all calls
         except BaseException as raised:  # also SystemExit and KeyboardInterrupt
-            return error("implementation", f"raised {describe(raised)}") | {"traceback": user_traceback(raised)}
-        self.host_us.append(elapsed * 1e6)
-        self.outcomes.append(outcome)
-        return self._corruption() or self._verdict(outcome)
+            text, traceback = words_of(raised)
+            return error("implementation", f"raised {text}") | {"traceback": traceback}
+        self.host_us.append(timed.host_us)
+        self.outcomes.append(timed.outcome)
+        return self._corruption() or self._verdict(timed.outcome)
 
     def _corruption(self) -> Result | None:
         """A fail if canaries or inputs were overwritten, None otherwise."""

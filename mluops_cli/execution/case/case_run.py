@@ -17,7 +17,9 @@ from mluops_cli.execution.case.calls import GOES_ON, Calls, Meter, Prepared, Res
 from mluops_cli.execution.case.kept_outputs import keep_outputs
 from mluops_cli.execution.case.output_buffers import OutputBuffer, digest, is_mapped
 from mluops_cli.execution.case.relation_checks import check_relations
-from mluops_cli.implementations.base import Call, Implementation
+from mluops_cli.execution.kernel_process.case_memory import HOST, CaseMemory
+from mluops_cli.execution.kernel_process.timed_call import Kernel
+from mluops_cli.implementations.base import Call
 from mluops_cli.results.kept_cases import OUTPUTS, kept_path
 from schemas.casefiles.enum_numbering import CURRENT
 from schemas.casefiles.reading import SHORT, CaseFile, read_case
@@ -30,11 +32,16 @@ __all__ = ["Prepared", "facts", "prepare", "run_case", "run_prepared"]
 
 
 def run_case(
-    task: Mapping[str, Any], implementation: Implementation, settings: WorkerSettings, meter: Meter | None = None
+    task: Mapping[str, Any],
+    implementation: Kernel,
+    settings: WorkerSettings,
+    meter: Meter | None = None,
+    memory: CaseMemory = HOST,
 ) -> Result:
     """The result of one case: Record's keys from `status` on. No exception of the implementation leaves this function.
 
     For the supervisor besides: retire, no other case may come to this worker; again, its result is worth nothing.
+    memory: where the implementation finds its tensors. KernelLost where no call can follow.
     """
     try:
         with read_case(Path(task["file"]), task.get("enum_numbering", CURRENT)) as file:
@@ -46,7 +53,7 @@ def run_case(
                 return {"status": "skip", "reason": reason, "expected_status": expect}
             if settings.options.relations and not task.get("relations", True):
                 settings = replace(settings, options=replace(settings.options, relations=False))
-            prepared = prepare(file, settings.options)
+            prepared = prepare(file, settings.options, memory)
             result = run_prepared(prepared, implementation, settings, meter)
             if settings.keep_outputs is not None and result["status"] == "fail":
                 target = kept_path(Path(settings.out), task["case"], f"{OUTPUTS}.pb")
@@ -75,7 +82,7 @@ def _as_planned(wrong: InputError, task: Mapping[str, Any]) -> InputError:
 
 
 def run_prepared(
-    prepared: Prepared, implementation: Implementation, settings: WorkerSettings, meter: Meter | None = None
+    prepared: Prepared, implementation: Kernel, settings: WorkerSettings, meter: Meter | None = None
 ) -> Result:
     """The calls of a case and what they say, as keys of a record; see run_case."""
     repeat = settings.options.repeat or 1
@@ -92,8 +99,11 @@ def run_prepared(
     return facts(prepared.bound) | calls.metrics() | result
 
 
-def prepare(file: CaseFile, options: CaseOptions | None = None) -> Prepared:
-    """Everything that a call of the case needs; InputError where the file is inconsistent."""
+def prepare(file: CaseFile, options: CaseOptions | None = None, memory: CaseMemory = HOST) -> Prepared:
+    """Everything that a call of the case needs; InputError where the file is inconsistent.
+
+    Everything besides the call is computed from arrays of this process, which the implementation can't reach.
+    """
     options = options or CaseOptions()
     operator = operators().get(file.op)
     bound = bind(file, operator)
@@ -107,13 +117,15 @@ def prepare(file: CaseFile, options: CaseOptions | None = None) -> Prepared:
     baseline = bound.baseline(inputs, compared) if SUCCESS in bound.expect and compared else {}
     fills = {} if operator is None else {tensor.name: tensor.fill for tensor in operator.contract.outputs}
     outputs = {
-        name: OutputBuffer(record.dtype, record.shape, record.strides, baseline.get(name), fills.get(name))
+        name: OutputBuffer(record.dtype, record.shape, record.strides, baseline.get(name), fills.get(name), memory)
         for name, record in bound.outputs.items()
         if name not in omitted
     }
+    fixed = {name: array is not None and is_mapped(array) for name, array in inputs.items()}
+    given = {name: None if a is None else memory.placed(a, fixed=fixed[name]) for name, a in inputs.items()}
     call = Call(
         bound.op,
-        inputs,
+        given,
         {name: outputs[name].array if name in outputs else None for name in bound.outputs},
         as_lists(bound.params),
         bound.descriptors,
@@ -121,13 +133,13 @@ def prepare(file: CaseFile, options: CaseOptions | None = None) -> Prepared:
         file.path,
         file.node,
     )
-    digests = {name: digest(array) for name, array in inputs.items() if array is not None and not is_mapped(array)}
+    digests = {name: digest(array) for name, array in inputs.items() if array is not None and not fixed[name]}
     references, bounds = baseline, {}
     if baseline and options.bound != "off":
         references = bound.references(inputs, baseline)
         bounds = bound.error_bounds(inputs, references, options.accumulate)
     undecided = bound.undecided(inputs) if baseline else {}
-    return Prepared(bound, call, outputs, baseline, references, bounds, undecided, digests)
+    return Prepared(bound, call, outputs, baseline, references, bounds, undecided, digests, memory)
 
 
 def _holdable(record: TensorRecord) -> bool:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import mmap
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 import xxhash
 
 from mluops_cli.execution.case.sentinel import fill, sentinels
+from mluops_cli.execution.kernel_process.case_memory import HOST, CaseMemory, mapped_file
 from mluops_cli.implementations.canary_buffer import CanaryBuffer
 from schemas.dtypes import DType
 from schemas.tensor_descriptor import span
 from schemas.wire.value_fields import part_dtype, shaped
 
 Array = np.ndarray[Any, Any]
+
+# Changes of 8 bits that make no value equal to the one before, nor a NaN of a NaN: of some of the exponent's bits.
+_FLIPS: Final = np.array([flip for flip in range(256) if flip & 0x78], np.uint8)
 
 
 class OutputBuffer:
@@ -32,11 +36,12 @@ class OutputBuffer:
         strides: tuple[int, ...] | None,
         baseline: Array | None,
         initial: int | None,
+        memory: CaseMemory = HOST,
     ) -> None:
         part, per_element = part_dtype(dtype)
         assert part.storage is not None
         count = span(shape, strides) * per_element
-        self._memory = CanaryBuffer(count * part.storage.itemsize)
+        self._memory = CanaryBuffer(count * part.storage.itemsize, memory.allocate)
         entry = np.empty(0, part.storage).real.dtype
         self._flat = self._memory.bytes.view(entry)
         self._baseline = baseline
@@ -44,7 +49,8 @@ class OutputBuffer:
         values = np.array([initial], entry) if known else sentinels(entry, baseline)
         # A single sentinel would be the same in each repeat.
         self.sentinels: Array | None = values if known or len(values) > 1 else None
-        self.array: Array = shaped(self._flat, dtype, shape, strides)
+        self._shaped = partial(shaped, dtype=dtype, shape=shape, strides=strides)
+        self.array: Array = self._shaped(self._flat)
 
     @property
     def defined(self) -> Array:
@@ -57,13 +63,14 @@ class OutputBuffer:
         if self.sentinels is not None:
             fill(self._flat, self.sentinels, repeat)
             return
-        # All values occur in the baseline (bool, 8 bits): each element starts as another value than its baseline.
+        # All values occur in the baseline (bool, 8 bits): each element starts as another value than its baseline. It
+        # is drawn where the implementation can't look: the same change of all elements could be undone.
         assert self._baseline is not None
-        raw = self._flat.view(np.uint8)
-        raw[...] = 0
-        np.copyto(self.defined, self._baseline)
-        flip = 1 if self._flat.dtype == np.bool_ else (0x5A, 0xA5)[repeat % 2]
-        np.bitwise_xor(raw, flip, out=raw)
+        raw = np.zeros(self._flat.nbytes, np.uint8)
+        own = self._shaped(raw.view(self._flat.dtype))
+        np.copyto(own[tuple(map(slice, self._baseline.shape))], self._baseline)
+        raw ^= 1 if self._flat.dtype == np.bool_ else np.random.default_rng().choice(_FLIPS, raw.size)
+        np.copyto(self._flat.view(np.uint8), raw)
 
     def damage(self) -> str | None:
         """A phrase on what was written outside of it, None where nothing was."""
@@ -78,9 +85,4 @@ def digest(array: Array) -> int:
 
 def is_mapped(array: Array) -> bool:
     """Whether an array is a view of a memory-mapped file, which is mapped read-only."""
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        if base.base is None:
-            return False
-        base = base.base
-    return isinstance(base.obj if isinstance(base, memoryview) else base, mmap.mmap)
+    return mapped_file(array) is not None

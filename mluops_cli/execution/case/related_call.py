@@ -7,20 +7,18 @@ from typing import Any
 
 from generators.contracts.checks import violations
 from generators.contracts.model import Contract
-from mluops_cli.core.exceptions import describe
-from mluops_cli.execution.case.floating_point import MODE
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
+from mluops_cli.execution.kernel_process.case_memory import CaseMemory
+from mluops_cli.execution.kernel_process.timed_call import Kernel, KernelLost, timed_call, words_of
 from mluops_cli.implementations.base import (
     AdapterError,
     BadAnswer,
     Call,
     CannotShow,
     Crashed,
-    Implementation,
     OutOfBounds,
 )
 from schemas.dtypes import DTYPES
-from schemas.process_state import preserved_process_state
 from schemas.status import NOT_SUPPORTED, SUCCESS
 from schemas.tensor_descriptor import Descriptor
 
@@ -28,11 +26,12 @@ Outputs = dict[str, OutputBuffer] | str | None
 
 
 def called(
-    implementation: Implementation,
+    kernel: Kernel,
     contract: Contract,
     inputs: Mapping[str, Array],
     params: Mapping[str, Any],
     descriptors: Mapping[str, Descriptor],
+    memory: CaseMemory,
 ) -> Outputs:
     """The outputs of a call; a sentence where there are none, None where the contract excludes the call.
 
@@ -42,7 +41,7 @@ def called(
     if violations(contract, descriptors, params):
         return None
     outputs = {
-        spec.name: OutputBuffer(DTYPES[each.dtype], each.dims, None, None, spec.fill)
+        spec.name: OutputBuffer(DTYPES[each.dtype], each.dims, None, None, spec.fill, memory)
         for spec in contract.outputs
         for each in (descriptors[spec.name],)
     }
@@ -50,20 +49,19 @@ def called(
         buffer.prepare(0)
     call = Call(
         contract.op,
-        {name: _read_only(array) for name, array in inputs.items()},
+        {name: memory.placed(_read_only(array)) for name, array in inputs.items()},
         {name: buffer.array for name, buffer in outputs.items()},
         {name: list(value) if isinstance(value, tuple) else value for name, value in params.items()},
         descriptors,
     )
     try:
-        with preserved_process_state(), MODE.of_implementation():
-            outcome = implementation.call(call)
-    except (CannotShow, AdapterError):
+        outcome = timed_call(kernel, call).outcome
+    except (CannotShow, AdapterError, KernelLost):
         raise
     except (OutOfBounds, Crashed, BadAnswer) as verdict:
         return str(verdict)
     except BaseException as raised:  # also SystemExit and KeyboardInterrupt
-        return f"raised {describe(raised)}"
+        return f"raised {words_of(raised)[0]}"
     damage = [f"{name}: {text}" for name, buffer in outputs.items() if (text := buffer.damage())]
     if damage:
         return damage[0]

@@ -17,13 +17,14 @@ from mluops_cli.execution.case.judgement import decided, has_undefined_parts
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
 from mluops_cli.execution.case.related_call import Outputs, called
 from mluops_cli.execution.case.related_outputs import difference, pairs_differ, pairs_of, with_numbers
-from mluops_cli.implementations.base import CannotShow, Implementation
+from mluops_cli.execution.kernel_process.timed_call import Kernel
+from mluops_cli.implementations.base import CannotShow
 
 _COPIED: Final = np.zeros((), np.float32)  # the bound of copies
 _NOTHING: Final = ("zero", "outside")  # no element of the related call is undecided
 
 
-def check_relations(prepared: Prepared, implementation: Implementation, options: CaseOptions) -> Result:
+def check_relations(prepared: Prepared, implementation: Kernel, options: CaseOptions) -> Result:
     """The record's key `relations` of a case whose last call was right, with status and reason where one is broken.
 
     A relation is left out where the case is too small for it, and where the related call is outside the contract. Where
@@ -37,7 +38,8 @@ def check_relations(prepared: Prepared, implementation: Implementation, options:
     for relation in bound.operator.contract.relations:
         if relation.adjoint:
             accumulate = options.accumulate or bound.accumulate
-            verdict = unlike_adjoint(prepared, implementation, relation, bounds, accumulate)
+            with prepared.memory.scope():
+                verdict = unlike_adjoint(prepared, implementation, relation, bounds, accumulate)
         else:
             verdict = _related(prepared, implementation, relation, bounds, loose_zero=options.loose_zero)
         if verdict is not None:
@@ -48,7 +50,7 @@ def check_relations(prepared: Prepared, implementation: Implementation, options:
 
 def _related(
     prepared: Prepared,
-    implementation: Implementation,
+    implementation: Kernel,
     relation: Relation,
     bounds: Mapping[str, Array],
     *,
@@ -63,17 +65,25 @@ def _related(
     fills = {each.name: each.fill for each in contract.outputs if each.fill is not None}
     for related in related_calls(relation, inputs, bound.params, env, bound.seed, fills):
         try:
-            found = _outputs(prepared, implementation, related)
+            with prepared.memory.scope():
+                broken = _broken(prepared, implementation, related, bounds, loose_zero=loose_zero)
         except CannotShow as reason:
             untried = untried or f"{NOT_RUN}{related.text}: {reason}"
             continue
-        if found is None:
-            continue
-        differences = _differences(prepared, related, found, bounds, loose_zero=loose_zero)
-        if broken := found if isinstance(found, str) else next(differences, ""):
+        if broken:
             return f"{BROKEN}{related.text}: {broken}"
-        verdict = HOLDS
+        verdict = verdict if broken is None else HOLDS
     return untried or verdict
+
+
+def _broken(
+    prepared: Prepared, kernel: Kernel, related: RelatedCall, bounds: Mapping[str, Array], *, loose_zero: bool
+) -> str | None:
+    """How a related call breaks the relation, empty where it doesn't; None where the contract excludes the call."""
+    found = _outputs(prepared, kernel, related)
+    if found is None or isinstance(found, str):
+        return found
+    return next(_differences(prepared, related, found, bounds, loose_zero=loose_zero), "")
 
 
 def _plain(prepared: Prepared) -> bool:
@@ -87,7 +97,7 @@ def _plain(prepared: Prepared) -> bool:
     )
 
 
-def _outputs(prepared: Prepared, implementation: Implementation, related: RelatedCall) -> Outputs:
+def _outputs(prepared: Prepared, implementation: Kernel, related: RelatedCall) -> Outputs:
     """The outputs of a related call of the case's operator."""
     bound = prepared.bound
     assert bound.operator is not None
@@ -96,19 +106,18 @@ def _outputs(prepared: Prepared, implementation: Implementation, related: Relate
         for name, each in bound.descriptors.items()
         if each is not None
     }
-    return called(implementation, bound.operator.contract, related.inputs, related.params, descriptors)
+    return called(implementation, bound.operator.contract, related.inputs, related.params, descriptors, prepared.memory)
 
 
 def _differences(
     prepared: Prepared,
     related: RelatedCall,
-    found: Mapping[str, OutputBuffer] | str,
+    found: Mapping[str, OutputBuffer],
     bounds: Mapping[str, Array],
     *,
     loose_zero: bool,
 ) -> Iterator[str]:
     """A sentence per output that breaks the relation."""
-    assert not isinstance(found, str)
     if has_undefined_parts(prepared.bound):
         yield from _rulebooks(prepared, related, found)
         return

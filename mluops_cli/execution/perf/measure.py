@@ -14,12 +14,10 @@ from typing import Any, Final
 import numpy as np
 
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.core.hardware.machine import last_level_cache
 from mluops_cli.core.hardware.peaks import MEASURED, cache_file, peaks_for
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Result, failed
-from mluops_cli.execution.case.floating_point import MODE
+from mluops_cli.execution.kernel_process.timed_call import Kernel, flush_caches, timed_call
 from mluops_cli.execution.perf.efficiency import efficiency_of, shortfall, work_of
-from mluops_cli.implementations.base import Implementation
 
 STEADY: Final = 0.02  # relative error of the median at which the measurement ends
 LEAST: Final = 10  # runs before the error is checked
@@ -63,12 +61,10 @@ def sample_of(times: Sequence[float]) -> Sample:
 class Meter:
     """Measures cases in one worker; InputError where peaks are needed and unknown."""
 
-    def __init__(self, options: CaseOptions, implementation: Implementation) -> None:
+    def __init__(self, options: CaseOptions, kernel: Kernel) -> None:
         self.options = options
-        self.implementation = implementation
-        self.peaks = peaks_for(options, implementation.device())
-        fresh = options.cache == "fresh"
-        self._flush = np.zeros(2 * last_level_cache(), np.uint8) if fresh else None
+        self.kernel = kernel
+        self.peaks = peaks_for(options, kernel.device())
 
     def measure(self, calls: Calls, judged: Result) -> Result:
         """Measure a case whose first call, the warm-up, was right; return the record's keys about latency.
@@ -94,20 +90,14 @@ class Meter:
         """The function that brings the caches into the chosen state directly before a timed call."""
 
         def fresh() -> None:
-            assert self._flush is not None
-            np.add(self._flush, 1, out=self._flush)
-            with MODE.of_implementation():
-                self.implementation.flush_cache()
+            flush_caches(self.kernel)
 
         def warm() -> None:
-            with (
-                suppress(BaseException),
-                MODE.of_implementation(),
-            ):  # the judged call that follows shows what is wrong
-                self.implementation.call(calls.prepared.call)
+            with suppress(BaseException):  # the judged call that follows shows what is wrong
+                timed_call(self.kernel, calls.prepared.call)
             calls.fill()
 
-        return warm if self._flush is None else fresh
+        return fresh if self.options.cache == "fresh" else warm
 
     def _done(self, times: Sequence[float], elapsed: float) -> bool:
         if self.options.repeat is not None:

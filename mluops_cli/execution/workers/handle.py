@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import multiprocessing
 import os
-import select
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from mluops_cli.core.case_options import WorkerSettings
-from mluops_cli.execution.workers.channel import BrokenChannelError, FrameReader, check_result
-from mluops_cli.execution.workers.child import LOST, worker_main
+from mluops_cli.execution.kernel_process.frames import BrokenChannelError, FrameReader, wait_readable
+from mluops_cli.execution.kernel_process.kernel_main import LOST
+from mluops_cli.execution.workers.channel import check_result
+from mluops_cli.execution.workers.child import worker_main
 
 __all__ = ["WorkerProcess", "WorkerSettings", "starting"]
 
@@ -33,18 +33,6 @@ _THREADS: Final = (
 
 
 _STARTING: Final = threading.Lock()  # a start changes state of the whole process for a moment
-
-
-def wait_readable(handles: Iterable[Any], seconds: float) -> bool:
-    """Wait until a handle can be read or has ended, at most so many seconds; return whether one can or has.
-
-    Handles are descriptors, or objects that have one; OSError where one is closed. multiprocessing.connection.wait does
-    the same through a selector, which takes several times as long.
-    """
-    poller = select.poll()
-    for handle in handles:
-        poller.register(handle, select.POLLIN)
-    return bool(poller.poll(math.ceil(seconds * 1000)))
 
 
 class WorkerProcess:
@@ -85,12 +73,7 @@ class WorkerProcess:
     def receive(self) -> dict[str, Any] | None:
         """The next message that has arrived, None where there is none; BrokenChannelError where it is malformed."""
         with suppress(OSError):  # closed
-            for _ in range(_CHUNKS):
-                if not wait_readable([self.pipe], 0) or not (data := os.read(self.pipe.fileno(), _CHUNK)):
-                    break
-                self._frames.feed(data)
-                if len(data) < _CHUNK:
-                    break
+            self._frames.read(self.pipe.fileno())
         return self._frames.message()
 
     def result(self) -> dict[str, Any] | None:

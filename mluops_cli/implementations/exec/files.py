@@ -13,8 +13,8 @@ from generators.contracts.case import Case, TensorPlan
 from generators.contracts.model import as_tuples
 from generators.operator_registry import operators
 from mluops_cli.implementations.base import Call, CannotShow, Outcome
+from mluops_cli.implementations.public_node import public_node
 from schemas.casefiles.reading import read_case, write_case
-from schemas.protos import messages as proto
 
 _OUT = "out.pb"
 
@@ -23,9 +23,7 @@ def write(call: Call, scratch: Path) -> dict[str, str]:
     """Write the case without baseline and criteria; return the paths for `{case}` and `{out}` in the command."""
     if call.faults:
         raise CannotShow(f"exec: a case file can't show the fault {call.faults[0]}")
-    node = proto.Node()
-    node.CopyFrom(_node_of(call) if call.node is None else call.node)
-    proto.set_meta(node, _public_meta(proto.get_meta(node)))
+    node = public_node(_node_of(call) if call.node is None else call.node)
     inputs = list(call.inputs.values())
     valueless = [*node.output, *(each for each, array in zip(node.input, inputs, strict=True) if array is None)]
     for tensor in valueless:
@@ -82,10 +80,3 @@ def read(call: Call, scratch: Path, status: str) -> Outcome:
                 raise ValueError(f"{{out}}: output {name} is {is_}, expected {should_be}")
             np.copyto(array, found)
     return Outcome(status)
-
-
-def _public_meta(meta: Any) -> Any:
-    """Return the part of our metadata that the program may see: the case and its parameters, not what is expected."""
-    if meta is None:
-        return None
-    return proto.CaseMeta(suite=meta.suite, name=meta.name, params=meta.params, version=meta.version)

@@ -22,8 +22,8 @@ from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.exceptions import describe
 from mluops_cli.core.statuses import FAILING, WRONG_INPUT
 from mluops_cli.execution.case.case_run import Prepared, run_prepared
-from mluops_cli.execution.case.floating_point import MODE
 from mluops_cli.execution.case.output_buffers import digest
+from mluops_cli.execution.kernel_process.floating_point import MODE
 from mluops_cli.implementations.base import Call, Implementation, Outcome
 from mluops_cli.implementations.registry import implementation_named
 from mluops_cli.processes.process_tree import die_with_parent

@@ -13,8 +13,8 @@ import pytest
 from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.execution.case import calls
 from mluops_cli.execution.case.case_run import run_case
-from mluops_cli.execution.case.floating_point import FloatMode, require_subnormals
 from mluops_cli.execution.case.judgement import judge_outputs
+from mluops_cli.execution.kernel_process.floating_point import FloatMode, require_subnormals
 from mluops_cli.implementations.python import Python
 from schemas.casefiles.reading import write_case
 from schemas.errors import MluopsError

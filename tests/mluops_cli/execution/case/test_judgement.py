@@ -25,17 +25,24 @@ from tests.mluops_cli.execution.conftest import add_tensor, case_node
 PLUGIN = Path(__file__).parent / "judged.py"
 
 
-def write_alien(path: Path, *outputs: Any, suite: str = "", criterion: str = "DIFF1", threshold: float = 1e-3) -> Path:
-    """A case of an operator without contract: outputs out0, out1, ... with their baselines."""
+def write_alien(
+    path: Path,
+    *outputs: Any,
+    suite: str = "",
+    criterion: str = "DIFF1",
+    threshold: float = 1e-3,
+    given: Any = (1, 1, 1, 1),
+) -> Path:
+    """A case of an operator without contract: outputs out0, out1, ... with their baselines; given is the input."""
     node = case_node("alien_op", suite=suite, name=path.stem)
-    add_tensor(node.input, "in", (4,), layout="ARRAY")
+    add_tensor(node.input, "in", np.shape(given), layout="ARRAY")
     for number, array in enumerate(outputs):
         add_tensor(node.output, f"out{number}", array.shape, layout="ARRAY")
     numbers = node.DESCRIPTOR.fields_by_name["evaluation_criterion"].enum_type.values_by_name
     node.evaluation_criterion.append(numbers[criterion].number)
     node.evaluation_threshold.append(threshold)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_case(path, node, [np.ones(4, np.float32)], [np.asarray(array, np.float32) for array in outputs])
+    write_case(path, node, [np.asarray(given, np.float32)], [np.asarray(array, np.float32) for array in outputs])
     return path
 
 
@@ -124,8 +131,8 @@ def test_the_options_of_the_command(rulebook: Path, tmp_path: Path, run: Any) ->
         assert code("rulebook", "--compare", wrong) == 2
     holes = values(40)
     holes[3:6] = [np.nan, np.inf, -np.inf]
-    write_alien(tmp_path / "nan" / "case.pb", holes)
-    case, mixed = tmp_path / "nan" / "case.pb", f"python:{PLUGIN}:not_finite_mixed"
+    case = write_alien(tmp_path / "nan" / "case.pb", holes, given=holes)
+    mixed = f"python:{PLUGIN}:copies_not_finite_mixed"
     assert run(case, "--impl", mixed, "-j", "1").code == 1
     assert run(case, "--impl", mixed, "-j", "1", "--loose-nan").code == 0
     assert result_of(case, "zero_for_nan", loose_nan=True)["status"] == "fail"
@@ -142,10 +149,11 @@ def test_what_a_pass_is_worth(tmp_path: Path, run: Any) -> None:
         "mostly_zero": mostly, "empty": np.zeros((0, 4)),
     }  # fmt: skip
     for name, array in baselines.items():
-        write_alien(tmp_path / "cases" / f"{name}.pb", array, suite="general")
+        write_alien(tmp_path / "cases" / f"{name}.pb", array, suite="general", given=array)
     for name in ("constant", "zeros"):
-        write_alien(tmp_path / "cases" / f"boundary_{name}.pb", baselines[name], suite="boundary")
-    impl = f"python:{PLUGIN}:baseline"
+        array = baselines[name]
+        write_alien(tmp_path / "cases" / f"boundary_{name}.pb", array, suite="boundary", given=array)
+    impl = f"python:{PLUGIN}:copies"
     ran = run(tmp_path / "cases", "--impl", impl, "-j", "1")
     assert {case.split("/")[2]: status for case, status in ran.statuses.items()} == {
         "varied": "pass", "constant": "mistrusted", "short_constant": "pass", "zeros": "mistrusted",

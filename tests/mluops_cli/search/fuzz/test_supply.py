@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from generators.operator_registry import add_operators, operators
-from mluops_cli.execution.workers.handle import wait_readable
+from mluops_cli.execution.kernel_process.frames import wait_readable
 from mluops_cli.search.fuzz import supply
 from mluops_cli.search.fuzz.drawing import Drawn
 from mluops_cli.search.fuzz.factors import domain_of

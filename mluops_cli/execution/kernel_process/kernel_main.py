@@ -1,0 +1,135 @@
+"""The kernel process: loads the implementation once, then makes one call per request of the judging process.
+
+It holds inputs, outputs, their canaries, and the parameters of the call. Baselines, thresholds, verdicts and the path
+of the case file stay where they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from mluops_cli.execution.kernel_process.shared_memory import AttachedMemory
+from mluops_cli.execution.kernel_process.streams import Streams, identity
+from mluops_cli.processes.process_tree import become_subreaper, die_with_parent
+
+LOST: Final = "the pipe to the supervisor is gone: the implementation closed it, or opened another file in its place"
+_CAME_BACK: Final = "a process that the implementation forked came back out of it, and was ended"
+_LENGTH: Final = struct.Struct("!i")
+
+
+def main(channel: int, memory: Sequence[int], parent: int) -> None:
+    """Answer requests until the channel closes. The first message says whether the implementation is loaded."""
+    die_with_parent()
+    if os.getppid() != parent:
+        os._exit(1)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    become_subreaper()  # what a program leaves running can be ended after it
+    sys.argv[:] = ["mluops"]
+    attached = AttachedMemory(memory)
+    streams = Streams()
+    answers = _Channel(channel)
+    requests = answers.requests()
+    implementation = _loaded(next(requests), answers)
+    from mluops_cli.execution.kernel_process import reply
+    from mluops_cli.execution.kernel_process.request import FLUSH, read_request
+    from mluops_cli.execution.kernel_process.timed_call import flush_caches, timed_call
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            if request["what"] == FLUSH:
+                flush_caches(implementation)
+                return {"kind": "done"}
+            call = read_request(request, attached)
+            return reply.done(timed_call(implementation, call))
+        except BaseException as error:  # also SystemExit and KeyboardInterrupt
+            return reply.raised(error)
+
+    for request in requests:
+        found = answer(request)
+        answers.check_process()
+        spoilt = not streams.restore()
+        answers.send(found | {"token": request["token"], "spoilt": spoilt})
+    with suppress(BaseException):  # no case is affected
+        implementation.close()
+
+
+class _Channel:
+    """The channel to the judging process, which an implementation may close or replace."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._home = os.getpid()
+        self._descriptor = descriptor
+        self._socket = socket.socket(fileno=descriptor)
+        self._file = identity(descriptor)
+
+    def requests(self) -> Iterator[dict[str, Any]]:
+        """The requests, until the channel closes."""
+        while (header := self._received(_LENGTH.size)) and (content := self._received(*_LENGTH.unpack(header))):
+            yield json.loads(content)
+
+    def _received(self, count: int) -> bytes:
+        """So many bytes; none where the channel closes."""
+        data = bytearray()
+        while len(data) < count:
+            try:
+                part = self._socket.recv(min(count - len(data), 1 << 20))
+            except OSError:
+                _leave(LOST)
+            if not part:
+                return b""
+            data += part
+        return bytes(data)
+
+    def send(self, message: dict[str, Any]) -> None:
+        self.check_process()
+        if identity(self._descriptor) != self._file:  # it would be lost, or go into a file of the implementation
+            _leave(LOST)
+        content = json.dumps(message).encode()
+        self._socket.sendall(_LENGTH.pack(len(content)) + content)
+
+    def check_process(self) -> None:
+        """End this process where it is a fork of the implementation that has returned out of it."""
+        if os.getpid() != self._home:
+            _leave(_CAME_BACK)
+
+
+def _loaded(settings: dict[str, Any], answers: _Channel) -> Any:
+    """The implementation; a message tells that it is loaded, or this process ends."""
+    try:
+        from mluops_cli.execution.kernel_process.floating_point import MODE
+        from mluops_cli.implementations.registry import implementation_named
+
+        with MODE.of_implementation():
+            if settings["plugins"]:
+                from mluops_cli.implementations.plugins import load_plugins
+
+                load_plugins([Path(path) for path in settings["plugins"]])
+            implementation = implementation_named(settings["impl"])
+            operators = implementation.operators()
+            ready = {
+                "name": implementation.name,
+                "operators": None if operators is None else list(operators),
+                "device": implementation.device(),
+            }
+    except BaseException as error:
+        code = getattr(error, "exit_code", 3)
+        text = str(error) if hasattr(error, "exit_code") else f"{type(error).__name__}: {error}"
+        answers.send({"problem": text, "exit_code": code})
+        sys.exit()
+    answers.send(ready)
+    return implementation
+
+
+def _leave(why: str) -> NoReturn:
+    with suppress(OSError):
+        os.write(2, f"{why}\n".encode())
+    os._exit(1)

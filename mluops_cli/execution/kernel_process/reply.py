@@ -1,0 +1,102 @@
+"""What comes of a call in the kernel process: its outcome or what was raised, checked by a schema when it arrives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from mluops_cli.execution.kernel_process.frames import BrokenChannelError
+from mluops_cli.execution.kernel_process.timed_call import Raised, Timed, words_of
+from mluops_cli.implementations.base import (
+    AdapterError,
+    BadAnswer,
+    CannotShow,
+    Crashed,
+    Outcome,
+    OutOfBounds,
+)
+
+_VERDICTS: Final[Mapping[str, type[Exception]]] = {
+    "cannot show": CannotShow,
+    "out of bounds": OutOfBounds,
+    "crashed": Crashed,
+    "bad answer": BadAnswer,
+    "adapter": AdapterError,
+}
+
+
+class Reply(msgspec.Struct, forbid_unknown_fields=True):
+    """One answer; token is that of the request. spoilt: the process is not to be used again."""
+
+    token: str
+    kind: Literal["done", "cannot show", "out of bounds", "crashed", "bad answer", "adapter", "raised"]
+    text: str = ""
+    traceback: str = ""
+    errno: int | None = None
+    status: str = ""
+    latency_us: float | None = None
+    workspace_bytes: int | None = None
+    scalars: dict[str, int] = {}
+    host_us: float = 0.0
+    spoilt: bool = False
+
+    def take(self) -> Timed:
+        """The outcome; raises what the call raised."""
+        if self.kind == "done":
+            return Timed(Outcome(self.status, self.latency_us, self.workspace_bytes, self.scalars), self.host_us)
+        if self.kind == "raised":
+            raise Raised(self.text, self.traceback)
+        raise _VERDICTS[self.kind](self.text) from None if self.errno is None else OSError(self.errno, self.text)
+
+
+class Ready(msgspec.Struct, forbid_unknown_fields=True):
+    """The first message: the implementation is loaded, or problem says why it can't be."""
+
+    name: str = ""
+    operators: list[str] | None = None
+    device: str | None = None
+    problem: str | None = None
+    exit_code: int = 0
+
+
+def done(timed: Timed) -> dict[str, Any]:
+    """The keys of a reply with an outcome."""
+    outcome = timed.outcome
+    return {
+        "kind": "done",
+        "status": outcome.status,
+        "latency_us": outcome.latency_us,
+        "workspace_bytes": outcome.workspace_bytes,
+        "scalars": dict(outcome.scalars),
+        "host_us": timed.host_us,
+    }
+
+
+def raised(error: BaseException) -> dict[str, Any]:
+    """The keys of a reply about an exception."""
+    for kind, verdict in _VERDICTS.items():
+        if isinstance(error, verdict):
+            return {"kind": kind, "text": str(error), "errno": getattr(error.__cause__, "errno", None)}
+    text, traceback = words_of(error)
+    return {"kind": "raised", "text": text, "traceback": traceback}
+
+
+def read_reply(message: dict[str, Any], token: str) -> Reply:
+    """The reply to the request with this token; BrokenChannelError for anything else."""
+    reply: Reply = checked(message, Reply, "result")
+    if reply.token != token:
+        raise BrokenChannelError("a result of no case")
+    if not 0 <= reply.host_us < math.inf:
+        raise BrokenChannelError(f"a result whose host_us is {reply.host_us}")
+    return reply
+
+
+def checked(message: dict[str, Any], kind: type[Any], what: str) -> Any:
+    """The message as that kind of struct; BrokenChannelError where it is none."""
+    try:
+        return msgspec.convert(message, kind)
+    except (msgspec.ValidationError, RecursionError):
+        raise BrokenChannelError(f"a message that is no {what}: {', '.join(map(repr, message))[:80]}") from None

@@ -1,0 +1,205 @@
+"""Memory that the judging process and its kernel process share: tensors are there, and nothing else.
+
+Three segments, by what the kernel process may do with them. Each is as large as the machine's memory and empty: pages
+come with the first write. They are kept between cases, for a page's first touch takes longer than its use.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import resource
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import ml_dtypes  # noqa: F401 - it tells NumPy the names of its dtypes
+import numpy as np
+
+from mluops_cli.execution.kernel_process.case_memory import CaseMemory, mapped_file
+from mluops_cli.implementations.canary_buffer import ALIGNMENT, memory_of
+from schemas.errors import UnavailableError
+
+Array = np.ndarray[Any, Any]
+Place = tuple[int, int, str, list[int], list[int]]  # segment, offset, dtype, shape, strides in bytes
+
+FIXED, INPUTS, OUTPUTS = range(3)  # what can't be written; what is checked after each call; what is to be written
+_KEPT: Final = 256 << 20  # bytes of a segment that the next case finds touched
+_LEAST: Final = 1 << 20
+_NOTE: Final = 0  # offset in OUTPUTS of a byte by which the kernel process says why it ends
+_SEALS: Final = "F_SEAL_SHRINK", "F_SEAL_GROW", "F_SEAL_SEAL"
+
+
+class SharedMemory(CaseMemory):
+    """The judging process's side: places tensors one after the other, and forgets all at the end of a case.
+
+    UnavailableError where the user's limits leave no room for it.
+    """
+
+    def __init__(self) -> None:
+        self._segments = [_Segment(_largest()) for _ in range(3)]
+        self._reserve()
+
+    @property
+    def descriptors(self) -> list[int]:
+        """The descriptors for the kernel process; that of FIXED can't be written through."""
+        return [each.shown if number == FIXED else each.descriptor for number, each in enumerate(self._segments)]
+
+    @property
+    def note(self) -> int:
+        """Why the kernel process ends, as it says itself; 0 where it says nothing."""
+        return int(self._segments[OUTPUTS].bytes[_NOTE])
+
+    def allocate(self, size: int) -> Array:
+        """So many bytes that the implementation may write to; MemoryError."""
+        return self._segments[OUTPUTS].take(size)
+
+    def placed(self, array: Array, *, fixed: bool = False) -> Array:
+        """A copy for the implementation with the array's dtype, shape and strides, read-only; MemoryError."""
+        source = memory_of(array)
+        memory = self._segments[FIXED if fixed else INPUTS].take(source.nbytes)
+        np.copyto(memory, source)
+        if (file := mapped_file(array)) is not None and sys.platform == "linux":
+            file.madvise(mmap.MADV_DONTNEED)  # the copy is used from here on: the pages needn't be held twice
+        copy: Array = np.ndarray(array.shape, array.dtype, memory, 0, array.strides)
+        copy.flags.writeable = False
+        return copy
+
+    def place_of(self, array: Array) -> Place:
+        """Where the kernel process finds an array of allocate or placed."""
+        described = (array.dtype.name, list(array.shape), list(array.strides))
+        if not array.nbytes:
+            return (OUTPUTS, 0, *described)
+        address = array.__array_interface__["data"][0]
+        for number, segment in enumerate(self._segments):
+            if 0 <= address - segment.address < segment.size:
+                return (number, address - segment.address, *described)
+        raise ValueError("an array that is not in shared memory")
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """A block after which what was allocated in it is used no more."""
+        before = [segment.used for segment in self._segments]
+        try:
+            yield
+        finally:
+            for segment, used in zip(self._segments, before, strict=True):
+                segment.used = used
+
+    def reset(self) -> None:
+        """Forget the tensors of a case; what takes much memory goes back to the system."""
+        for segment in self._segments:
+            segment.reset()
+        self._reserve()
+
+    def _reserve(self) -> None:
+        self._segments[OUTPUTS].take(ALIGNMENT)  # of the note
+
+
+class _Segment:
+    """Shared memory of so many bytes, handed out from its start."""
+
+    def __init__(self, size: int) -> None:
+        self.descriptor = _new_file()
+        with _files_unlimited():
+            while True:
+                try:
+                    os.ftruncate(self.descriptor, size)
+                    self._map = mmap.mmap(self.descriptor, size)
+                    break
+                except OSError as error:
+                    if size <= _LEAST:
+                        text = "the limits on address space and on the size of files (ulimit) leave no shared memory"
+                        raise UnavailableError(f"{text}: {error.strerror}") from error
+                    size //= 2
+        # Its pages can't be taken away under the judging process.
+        for name in _SEALS if sys.platform == "linux" else ():
+            with suppress(OSError, AttributeError):
+                fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, getattr(fcntl, name))
+        self.shown = os.open(f"/proc/self/fd/{self.descriptor}", os.O_RDONLY) if _PROC else self.descriptor
+        self.size = size
+        self.bytes: Array = np.frombuffer(self._map, np.uint8)
+        self.address: int = self.bytes.__array_interface__["data"][0]
+        self.used = 0
+        self._most = 0
+
+    def take(self, size: int) -> Array:
+        start = self.used
+        if size > self.size - start:
+            raise MemoryError(f"{size} bytes of shared memory, there are {self.size - start}")
+        self.used = start + size + -size % ALIGNMENT
+        self._most = max(self._most, self.used)
+        return self.bytes[start : start + size]
+
+    def reset(self) -> None:
+        self.used = 0
+        if self._most > _KEPT and sys.platform == "linux":
+            end = min(self.size, self._most + -self._most % mmap.PAGESIZE)
+            with suppress(OSError):
+                self._map.madvise(mmap.MADV_REMOVE, _KEPT, end - _KEPT)
+            self._most = 0
+
+
+class AttachedMemory:
+    """The kernel process's side."""
+
+    def __init__(self, descriptors: Sequence[int]) -> None:
+        """Map the segments and close the descriptors: nothing else of this process can find the memory by them."""
+        self._maps = []
+        for number, descriptor in enumerate(descriptors):
+            access = mmap.ACCESS_READ if number == FIXED else mmap.ACCESS_WRITE
+            self._maps.append(mmap.mmap(descriptor, 0, access=access))
+            _close_all(descriptor)
+        if sys.platform == "linux":  # a process that is forked can't write outputs, after the call or during it
+            self._maps[OUTPUTS].madvise(mmap.MADV_DONTFORK)
+
+    def array(self, place: Sequence[Any], *, writeable: bool) -> Array:
+        """The array at a place."""
+        segment, offset, dtype, shape, strides = place
+        found: Array = np.ndarray(shape, np.dtype(dtype), self._maps[segment], offset, strides)
+        found.flags.writeable = writeable
+        return found
+
+    def write_note(self, note: int) -> None:
+        """Say why this process ends."""
+        self._maps[OUTPUTS][_NOTE] = note
+
+
+def _close_all(descriptor: int) -> None:
+    """Close a descriptor and its copies: Python's mmap keeps one, which a forked process could map again."""
+    wanted = os.fstat(descriptor)
+    for number in range(descriptor + _COPIES):
+        with suppress(OSError):
+            if number > 2 and os.path.samestat(os.fstat(number), wanted):
+                os.close(number)
+
+
+_COPIES: Final = 16  # the descriptors of a new process are the lowest ones
+_PROC: Final = os.path.isdir("/proc/self/fd")
+
+
+def _new_file() -> int:
+    """A new file without a name."""
+    if sys.platform == "linux":
+        return os.memfd_create("mluops", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+@contextmanager
+def _files_unlimited() -> Iterator[None]:
+    """Allow files as large as the hard limit: the memory is a file, though not on a disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (before[1], before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def _largest() -> int:
+    """The bytes of the machine's memory: more can't be held."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

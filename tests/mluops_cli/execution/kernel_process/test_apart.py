@@ -1,0 +1,54 @@
+"""The process that makes the calls holds nothing of the judge, and what it does changes no verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mluops_cli.execution.conftest import SUITE, write_psamask
+from tests.mluops_cli.execution.kernel_process import prying
+
+PRYING = f"python:{Path(prying.__file__)}"
+
+
+def test_there_is_no_judge_and_no_baseline_to_be_found(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "a")
+    ran = run(tmp_path / "cases", "--impl", f"{PRYING}:looks_around", "-j", "1", "--relations")
+    (record,) = ran.records.values()
+    assert record["status"] == "pass"
+    assert set(record["printed"].splitlines()) == {"found [] by ['mluops']"}
+
+
+def test_replaced_functions_change_no_verdict(tmp_path: Path, run: Any) -> None:
+    for name, mask in (("a_right", 3), ("b_wrong", 5), ("c_right", 3), ("d_wrong", 5)):
+        write_psamask(tmp_path / "cases", name, h_mask=mask)
+    ran = run(tmp_path / "cases", "--impl", f"{PRYING}:replaces_functions", "-j", "1")
+    assert ran.code == 1
+    assert ran.statuses[f"{SUITE}/a_right"] == "pass"
+    assert {ran.statuses[f"{SUITE}/{name}"] for name in ("b_wrong", "d_wrong")} <= {"fail", "crash", "error"}
+    assert len(ran.statuses) == 4
+
+
+def test_a_clock_that_runs_faster_than_ours_is_named(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "a")
+    ran = run(tmp_path / "cases", "--impl", f"{PRYING}:stops_our_clock", "-j", "1", "--repeat", "2")
+    (record,) = ran.records.values()
+    assert (record["status"], ran.code) == ("fail", 1)
+    assert "clock replaced: a call took " in record["reason"]
+
+
+@pytest.mark.parametrize("cases", [6, pytest.param(30, marks=pytest.mark.slow)])
+def test_b1_b2_whatever_comes_every_case_has_a_record(cases: int, tmp_path: Path, run: Any) -> None:
+    for number in range(cases):
+        write_psamask(tmp_path / "cases", f"bad{number}", h_mask=11 + 2 * number)
+    write_psamask(tmp_path / "cases", "right")
+    ran = run(tmp_path / "cases", "--impl", f"{PRYING}:ends_in_garbage", "-j", "2", "--timeout", "20")
+    assert len(ran.statuses) == cases + 1
+    assert ran.statuses.pop(f"{SUITE}/right") == "pass"
+    assert set(ran.statuses.values()) <= {"crash", "pass", "timeout"}  # a pass: a frame that the reply makes whole
+    assert "crash" in ran.statuses.values()
+    for record in ran.records.values():
+        if record["status"] == "crash":
+            assert "the implementation wrote into it: a " in record["reason"]
