@@ -29,6 +29,7 @@ Place = tuple[int, int, str, list[int], list[int]]  # segment, offset, dtype, sh
 FIXED, INPUTS, OUTPUTS = range(3)  # what can't be written; what is checked after each call; what is to be written
 _KEPT: Final = 256 << 20  # bytes of a segment that the next case finds touched
 _LEAST: Final = 1 << 20
+_CHUNK: Final = 16 << 20  # bytes that are copied at once
 _NOTE: Final = 0  # offset in OUTPUTS of a byte by which the kernel process says why it ends
 _SEALS: Final = "F_SEAL_SHRINK", "F_SEAL_GROW", "F_SEAL_SEAL"
 
@@ -61,9 +62,11 @@ class SharedMemory(CaseMemory):
         """A copy for the implementation with the array's dtype, shape and strides, read-only; MemoryError."""
         source = memory_of(array)
         memory = self._segments[FIXED if fixed else INPUTS].take(source.nbytes)
-        np.copyto(memory, source)
-        if (file := mapped_file(array)) is not None and sys.platform == "linux":
-            file.madvise(mmap.MADV_DONTNEED)  # the copy is used from here on: the pages needn't be held twice
+        file = mapped_file(array) if sys.platform == "linux" else None
+        for at in range(0, source.nbytes, _CHUNK):
+            memory[at : at + _CHUNK] = source[at : at + _CHUNK]
+            if file is not None:  # the copy is used from here on: the pages needn't be held twice
+                file.madvise(mmap.MADV_DONTNEED)
         copy: Array = np.ndarray(array.shape, array.dtype, memory, 0, array.strides)
         copy.flags.writeable = False
         return copy
