@@ -81,8 +81,10 @@ def _lines(shown: dict[str, Any]) -> Iterator[str]:
             parts = "".join(f", imaginary part {each:g}" for each in imaginary)
             yield f"criterion {output}: {name} <= {threshold:g}{parts} ({source})"
     for key, value in shown["meta"].items():
-        if key not in ("criteria", "origins"):
+        if key not in ("criteria", "origins", "error_bounds"):
             yield f"{key} = {_short(value)}"
+    for bound in shown["meta"].get("error_bounds", ()):
+        yield f"error bound {bound['output']}: {bound['path'] or bound['values']}"
     for origin in shown["meta"].get("origins", ()):
         yield f"origin {origin['tensor']}: {origin['recipe']}, xxh3_128 {origin['hash']}"
 

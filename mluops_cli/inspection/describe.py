@@ -104,8 +104,9 @@ def _criterion(criterion: Any) -> tuple[Any, ...]:
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "DESCRIPTOR"):
-        return plain_message(value)
+    if hasattr(value, "DESCRIPTOR"):  # of the bytes of an error bound, how many there are
+        fields = plain_message(value).items()
+        return {name: f"{len(each)} bytes" if isinstance(each, bytes) else each for name, each in fields}
     return value if isinstance(value, (str, int, float)) else [_plain(each) for each in value]
 
 

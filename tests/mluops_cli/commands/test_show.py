@@ -58,6 +58,19 @@ def described(cli: Cli, file: Path, *options: str) -> Any:
     return json.loads(ran.out, parse_constant=pytest.fail)
 
 
+def test_error_bounds_are_told_by_their_size(cli: Cli, tmp_path: Path) -> None:
+    """The bytes themselves were printed, and --json ended with an internal error."""
+    words = ("gen", "voxel_pooling_forward", "--suite", "demo", "-k", "few_points", "--out")
+    assert cli(*words, tmp_path / "inline").code == 0
+    case = tmp_path / "inline/voxel_pooling_forward/demo/few_points.pb"
+    (bound,) = described(cli, case)["meta"]["error_bounds"]
+    assert bound == {"output": "output_features", "values": f"{2 * 9 * 8 * 5 * 4} bytes", "path": ""}
+    assert "\nerror bound output_features: 2880 bytes\n" in cli("show", case).out
+    assert cli(*words, tmp_path / "beside", "--inline-limit", "0").code == 0
+    shown = cli("show", tmp_path / "beside/voxel_pooling_forward/demo/few_points.pb").out
+    assert "\nerror bound output_features: few_points.bound0." in shown
+
+
 def test_json_holds_no_nan(cli: Cli, file: Path) -> None:
     file.write_text(CASE.replace("[0, 2, nan, -4, inf, 6]", "[nan, nan, nan, nan, nan, nan]"))
     tensor = described(cli, file)["tensors"][0]
