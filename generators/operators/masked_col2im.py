@@ -93,6 +93,8 @@ class MaskedCol2imForward(Operator):
         columns = np.empty(M, np.int32)
         for row in np.unique(arrays["mask_h_idx"]):
             masks = np.flatnonzero(arrays["mask_h_idx"] == row)
+            if len(masks) > W:
+                raise InputError(f"{len(masks)} masks lie in row {row}, which has {W} positions")
             columns[masks] = rng.permutation(W)[: len(masks)]
         return columns
 

@@ -2,7 +2,7 @@
 
 Both steps are means of weighted rows, so that a bin is computed from few sums: per row of the image that a box needs
 the mean over its columns of samples, then the mean of those rows. Positions and weights are the core's scalars, in
-float32. Channels that exceed the on-chip memory are looped over.
+float32. Columns of bins and channels that exceed the on-chip memory are looped over.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ class _Taps(NamedTuple):
     weights: Array  # float [taps]
     number: int
 
+    def of(self, bins: range) -> _Taps:
+        """The taps of consecutive bins, which are counted from their first one."""
+        chosen = (self.bins >= bins.start) & (self.bins < bins.stop)
+        return _Taps(self.bins[chosen] - bins.start, self.pixels[chosen], self.weights[chosen], self.number)
+
 
 class RoialignForward(Kernel, checks.RoialignForward):
     """On chip per box: a loaded row of pixels, the means along x of all rows that are needed, a row of bins."""
@@ -44,7 +49,7 @@ class RoialignForward(Kernel, checks.RoialignForward):
         return SUCCESS
 
     def _box(self, image: Array, ends: Array, bins: Array, params: Params, chip: OnChip) -> None:
-        H, W, C = image.shape
+        H, W, _ = image.shape
         height, width, _ = bins.shape
         y = _taps(ends[1], ends[3], height, H, params)
         x = _taps(ends[0], ends[2], width, W, params)
@@ -53,8 +58,13 @@ class RoialignForward(Kernel, checks.RoialignForward):
             return
         rows, of_row = np.unique(y.pixels, return_inverse=True)
         elements = self.machine.part(1, 4)
-        most = max(1, elements // (len(x.bins) + (len(rows) + 1) * width))
-        for channels in tiles(range(C), most):
+        for across in tiles(range(width), max(1, elements // (2 * x.number + len(rows) + 1))):
+            self._bins(image, rows, y._replace(pixels=of_row), x.of(across), bins[:, span(across)], chip)
+
+    def _bins(self, image: Array, rows: Array, y: _Taps, x: _Taps, bins: Array, chip: OnChip) -> None:
+        """Some columns of bins: as many channels at a time as fit; y.pixels are positions in rows."""
+        height, width, C = bins.shape
+        for channels in tiles(range(C), max(1, self.machine.part(1, 4) // (len(x.bins) + (len(rows) + 1) * width))):
             chip.free()
             part = len(channels)
             loaded = shaped(chip.alloc(len(x.bins) * part, F), len(x.bins), part)
@@ -67,13 +77,15 @@ class RoialignForward(Kernel, checks.RoialignForward):
             for p in range(height):
                 sums[...] = 0
                 for tap in np.flatnonzero(y.bins == p):
-                    sums += y.weights[tap] * means[of_row[tap]]
+                    sums += y.weights[tap] * means[y.pixels[tap]]
                 bins[p, :, span(channels)] = sums / F(y.number)
 
 
 def _add_up(taps: Array, bins: Array, out: Array) -> None:
     """out[b] = the sum of the taps of bin b; bins ascend."""
     out[...] = 0
+    if not len(bins):
+        return
     first = np.flatnonzero(np.diff(bins, prepend=-1))
     out[bins[first]] = np.add.reduceat(taps, first, axis=0)
 

@@ -97,3 +97,6 @@ def test_drawn_positions_are_legal(M: int, H: int, W: int) -> None:
 def test_more_positions_than_there_are_cannot_be_drawn() -> None:
     with pytest.raises(InputError, match="7 different positions can't be drawn, the image has 6"):
         OPERATOR.draw("mask_h_idx", "positions", {"M": 7, "H": 2, "W": 3}, np.random.default_rng(1), {})
+    rows = {"mask_h_idx": np.array([1, 1, 0, 1, 1], np.int32)}
+    with pytest.raises(InputError, match="4 masks lie in row 1, which has 3 positions"):
+        OPERATOR.draw("mask_w_idx", "positions", {"M": 5, "H": 2, "W": 3}, np.random.default_rng(1), rows)
