@@ -43,7 +43,7 @@ class Prepared:
     """A case with its arrays; baseline holds the outputs that are compared, none where no success is expected."""
 
     bound: Bound
-    call: Call
+    calls: tuple[Call, ...]  # the same one with its inputs at different places; repeats take turns
     outputs: dict[str, OutputBuffer]
     baseline: dict[str, Array]
     references: dict[str, Array]  # what the error bounds surround (Bound.references)
@@ -51,6 +51,11 @@ class Prepared:
     undecided: dict[str, Array]  # masks of the elements that are not judged (Bound.undecided)
     digests: dict[str, int]  # hashes of the inputs that are in writable memory
     memory: CaseMemory = HOST  # where inputs and outputs of all its calls are
+
+    @property
+    def call(self) -> Call:
+        """The first of the calls."""
+        return self.calls[0]
 
     def all_bounds(self, options: CaseOptions) -> Mapping[str, Array]:
         """The error bounds, computed now where --bound off left them out."""
@@ -113,7 +118,7 @@ class Calls:
 
     def _once(self) -> Result:
         try:
-            timed = timed_call(self.kernel, self.prepared.call)
+            timed = timed_call(self.kernel, self._call)
         except CannotShow as skip:
             return {"status": "skip", "reason": str(skip)}
         except OutOfBounds as damage:
@@ -129,18 +134,26 @@ class Calls:
             return error("implementation", f"raised {text}") | {"traceback": traceback}
         self.host_us.append(timed.host_us)
         self.outcomes.append(timed.outcome)
-        return self._corruption() or self._verdict(timed.outcome)
+        return self._corruption(self._call.inputs) or self._verdict(timed.outcome)
 
-    def _corruption(self) -> Result | None:
-        """A fail if canaries or inputs were overwritten, None otherwise."""
+    @property
+    def _call(self) -> Call:
+        """The call of this repeat."""
+        return self.prepared.calls[(self.number - 1) % len(self.prepared.calls)]
+
+    def _corruption(self, inputs: Mapping[str, Array | None]) -> Result | None:
+        """A fail if canaries or inputs were overwritten, or memory beside the inputs read; None otherwise."""
         for name, buffer in self.prepared.outputs.items():
             if found := buffer.damage():
                 return failed(f"{name}: {found}", retire=True)
         for name, expected in self.prepared.digests.items():
-            array = self.prepared.call.inputs[name]
+            array = inputs[name]
             if array is not None and digest(array) != expected:
                 # Later calls would compute from other data.
                 return failed(f"input {name!r} was changed")
+        for name, array in inputs.items():
+            if array is not None and (where := self.prepared.memory.stray(array)):
+                return failed(f"{where} of input {name!r}")
         return None
 
     def _verdict(self, outcome: Outcome) -> Result:

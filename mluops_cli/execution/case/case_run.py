@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from generators.contracts.binding import bind
 from generators.contracts.bound_case import Bound
@@ -15,7 +15,7 @@ from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Meter, Prepared, Result, error
 from mluops_cli.execution.case.kept_outputs import keep_outputs
-from mluops_cli.execution.case.output_buffers import OutputBuffer, digest, is_mapped
+from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest, is_mapped
 from mluops_cli.execution.case.relation_checks import check_relations
 from mluops_cli.execution.kernel_process.case_memory import HOST, CaseMemory
 from mluops_cli.execution.kernel_process.timed_call import Kernel
@@ -29,6 +29,8 @@ from schemas.status import SUCCESS
 from schemas.wire.value_fields import part_dtype
 
 __all__ = ["Prepared", "facts", "prepare", "run_case", "run_prepared"]
+
+_TWICE: Final = 64 << 20  # bytes of inputs that are placed twice, at most
 
 
 def run_case(
@@ -122,10 +124,16 @@ def prepare(file: CaseFile, options: CaseOptions | None = None, memory: CaseMemo
         if name not in omitted
     }
     fixed = {name: array is not None and is_mapped(array) for name, array in inputs.items()}
-    given = {name: None if a is None else memory.placed(a, fixed=fixed[name]) for name, a in inputs.items()}
+
+    def placed(*, at_start: bool) -> dict[str, Array | None]:
+        return {
+            name: None if array is None else memory.placed(array, fixed=fixed[name], at_start=at_start)
+            for name, array in inputs.items()
+        }
+
     call = Call(
         bound.op,
-        given,
+        placed(at_start=False),
         {name: outputs[name].array if name in outputs else None for name in bound.outputs},
         as_lists(bound.params),
         bound.descriptors,
@@ -133,13 +141,20 @@ def prepare(file: CaseFile, options: CaseOptions | None = None, memory: CaseMemo
         file.path,
         file.node,
     )
+    calls = (call, replace(call, inputs=placed(at_start=True))) if _takes_turns(options, inputs) else (call,)
     digests = {name: digest(array) for name, array in inputs.items() if array is not None and not fixed[name]}
     references, bounds = baseline, {}
     if baseline and options.bound != "off":
         references = bound.references(inputs, baseline)
         bounds = bound.error_bounds(inputs, references, options.accumulate)
     undecided = bound.undecided(inputs) if baseline else {}
-    return Prepared(bound, call, outputs, baseline, references, bounds, undecided, digests, memory)
+    return Prepared(bound, calls, outputs, baseline, references, bounds, undecided, digests, memory)
+
+
+def _takes_turns(options: CaseOptions, inputs: Mapping[str, Array | None]) -> bool:
+    """Whether repeats get the inputs at two places in turn; a measurement calls with the same memory each time."""
+    size = sum(array.nbytes for array in inputs.values() if array is not None)
+    return (options.repeat or 1) > 1 and not options.measured and size <= _TWICE
 
 
 def _holdable(record: TensorRecord) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generators.contracts.checks import violations
@@ -63,11 +63,16 @@ def called(
     except BaseException as raised:  # also SystemExit and KeyboardInterrupt
         return f"raised {words_of(raised)[0]}"
     damage = [f"{name}: {text}" for name, buffer in outputs.items() if (text := buffer.damage())]
+    damage += [f"{text} of input {name!r}" for name, array in _given(call) if (text := memory.stray(array))]
     if damage:
         return damage[0]
     if outcome.status == NOT_SUPPORTED:
         raise CannotShow(f"answers {NOT_SUPPORTED}")
     return outputs if outcome.status == SUCCESS else f"answers {outcome.status}, expected {SUCCESS}"
+
+
+def _given(call: Call) -> Iterator[tuple[str, Array]]:
+    return ((name, array) for name, array in call.inputs.items() if array is not None)
 
 
 def _read_only(array: Array) -> Array:

@@ -18,9 +18,16 @@ class CaseMemory:
         """So many bytes, uninitialised."""
         return np.empty(size, np.uint8)
 
-    def placed(self, array: Array, *, fixed: bool = False) -> Array:
-        """The array where the implementation finds it, read-only; fixed: it can't write there, however it tries."""
+    def placed(self, array: Array, *, fixed: bool = False, at_start: bool = False) -> Array:
+        """The array where the implementation finds it, read-only; fixed: it can't write there, however it tries.
+
+        Where it has guard pages: it ends directly before one, or starts directly behind one.
+        """
         return array
+
+    def stray(self, array: Array) -> str | None:
+        """Where something was read or written beside an array of placed; None where nothing was, as far as it knows."""
+        return None
 
     def scope(self) -> AbstractContextManager[None]:
         """A block after which what was allocated in it is used no more."""

@@ -20,6 +20,7 @@ import ml_dtypes  # noqa: F401 - it tells NumPy the names of its dtypes
 import numpy as np
 
 from mluops_cli.execution.kernel_process.case_memory import CaseMemory, mapped_file
+from mluops_cli.execution.kernel_process.guard_pages import PAGE, POISON, Guard, layout, small_pages
 from mluops_cli.implementations.canary_buffer import ALIGNMENT, memory_of
 from schemas.errors import UnavailableError
 
@@ -42,6 +43,7 @@ class SharedMemory(CaseMemory):
 
     def __init__(self) -> None:
         self._segments = [_Segment(_largest()) for _ in range(3)]
+        self._guards: dict[int, Guard] = {}  # by the address of the tensor
         self._reserve()
 
     @property
@@ -58,25 +60,32 @@ class SharedMemory(CaseMemory):
         """So many bytes that the implementation may write to; MemoryError."""
         return self._segments[OUTPUTS].take(size)
 
-    def placed(self, array: Array, *, fixed: bool = False) -> Array:
+    def placed(self, array: Array, *, fixed: bool = False, at_start: bool = False) -> Array:
         """A copy for the implementation with the array's dtype, shape and strides, read-only; MemoryError."""
         source = memory_of(array)
-        memory = self._segments[FIXED if fixed else INPUTS].take(source.nbytes)
+        guard = self._segments[FIXED if fixed else INPUTS].take_guarded(source.nbytes, at_start=at_start)
         file = mapped_file(array) if sys.platform == "linux" else None
         for at in range(0, source.nbytes, _CHUNK):
-            memory[at : at + _CHUNK] = source[at : at + _CHUNK]
+            guard.bytes[at : at + _CHUNK] = source[at : at + _CHUNK]
             if file is not None:  # the copy is used from here on: the pages needn't be held twice
                 file.madvise(mmap.MADV_DONTNEED)
-        copy: Array = np.ndarray(array.shape, array.dtype, memory, 0, array.strides)
+        guard.set(POISON[at_start])
+        copy: Array = np.ndarray(array.shape, array.dtype, guard.bytes, 0, array.strides)
         copy.flags.writeable = False
+        self._guards[_address(copy)] = guard
         return copy
+
+    def stray(self, array: Array) -> str | None:
+        """Where something was read or written outside of an array of placed; None where nothing was."""
+        guard = self._guards.get(_address(array))
+        return None if guard is None else guard.stray()
 
     def place_of(self, array: Array) -> Place:
         """Where the kernel process finds an array of allocate or placed."""
         described = (array.dtype.name, list(array.shape), list(array.strides))
         if not array.nbytes:
             return (OUTPUTS, 0, *described)
-        address = array.__array_interface__["data"][0]
+        address = _address(array)
         for number, segment in enumerate(self._segments):
             if 0 <= address - segment.address < segment.size:
                 return (number, address - segment.address, *described)
@@ -85,10 +94,11 @@ class SharedMemory(CaseMemory):
     @contextmanager
     def scope(self) -> Iterator[None]:
         """A block after which what was allocated in it is used no more."""
-        before = [segment.used for segment in self._segments]
+        before, guards = [segment.used for segment in self._segments], dict(self._guards)
         try:
             yield
         finally:
+            self._guards = guards
             for segment, used in zip(self._segments, before, strict=True):
                 segment.used = used
 
@@ -96,6 +106,7 @@ class SharedMemory(CaseMemory):
         """Forget the tensors of a case; what takes much memory goes back to the system."""
         for segment in self._segments:
             segment.reset()
+        self._guards.clear()
         self._reserve()
 
     def _reserve(self) -> None:
@@ -123,6 +134,7 @@ class _Segment:
             with suppress(OSError, AttributeError):
                 fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, getattr(fcntl, name))
         self.shown = os.open(f"/proc/self/fd/{self.descriptor}", os.O_RDONLY) if _PROC else self.descriptor
+        small_pages(self._map)
         self.size = size
         self.bytes: Array = np.frombuffer(self._map, np.uint8)
         self.address: int = self.bytes.__array_interface__["data"][0]
@@ -136,6 +148,13 @@ class _Segment:
         self.used = start + size + -size % ALIGNMENT
         self._most = max(self._most, self.used)
         return self.bytes[start : start + size]
+
+    def take_guarded(self, size: int, *, at_start: bool) -> Guard:
+        """Memory between guard pages, at the start of its pages or at their end."""
+        placed = layout(size, at_start=at_start)
+        first = self.used + -self.used % PAGE
+        self.take(first - self.used + placed.size)
+        return Guard(self._map, self.bytes, first, placed, size)
 
     def reset(self) -> None:
         self.used = 0
@@ -155,6 +174,7 @@ class AttachedMemory:
         for number, descriptor in enumerate(descriptors):
             access = mmap.ACCESS_READ if number == FIXED else mmap.ACCESS_WRITE
             self._maps.append(mmap.mmap(descriptor, 0, access=access))
+            small_pages(self._maps[-1])
             _close_all(descriptor)
         if sys.platform == "linux":  # a process that is forked can't write outputs, after the call or during it
             self._maps[OUTPUTS].madvise(mmap.MADV_DONTFORK)
@@ -169,6 +189,11 @@ class AttachedMemory:
     def write_note(self, note: int) -> None:
         """Say why this process ends."""
         self._maps[OUTPUTS][_NOTE] = note
+
+
+def _address(array: Array) -> int:
+    found: int = array.__array_interface__["data"][0]
+    return found
 
 
 def _close_all(descriptor: int) -> None:
