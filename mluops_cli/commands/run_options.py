@@ -104,6 +104,11 @@ perf_options = _together(
         help="--perf: the caches before a timed call: flushed, or as the same call leaves them.",
     ),
     click.option(
+        "--rotate",
+        is_flag=True,
+        help="--perf: call on new data too; with fresh caches, kernels that answer from kept results fail.",
+    ),
+    click.option(
         "--device", metavar="NAME", help="--perf: the device that runs the cases, for its peaks, such as MLU370-X8."
     ),
     click.option("--peak-bandwidth", type=Rate(), metavar="RATE", help="--perf: of the memory, such as 307.2GB/s."),
@@ -205,7 +210,8 @@ def case_options(given: Given) -> CaseOptions:
     named = {each.name: given.get(each.name, each.default) for each in fields(CaseOptions)}
     options = CaseOptions(**named | {"plugins": tuple(str(path) for path in given["plugins"])})
     check_compare(options.compare)
-    needing = [name for name in ("device", "peak_bandwidth", "peak_ops") if getattr(options, name) is not None]
+    given_for_perf = ("device", "peak_bandwidth", "peak_ops", "rotate")
+    needing = [name for name in given_for_perf if getattr(options, name) not in (None, False)]
     if needing and not options.measured:
         raise InputError(f"--{needing[0].replace('_', '-')} needs --perf")
     return options

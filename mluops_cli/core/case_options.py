@@ -47,6 +47,7 @@ class CaseOptions:
     perf: bool = False
     min_time: float = 0.2
     cache: Cache = "fresh"
+    rotate: bool = False
     device: str | None = None
     peak_bandwidth: float | None = None
     peak_ops: float | None = None

@@ -18,6 +18,7 @@ from mluops_cli.core.hardware.peaks import MEASURED, cache_file, peaks_for
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Result, failed
 from mluops_cli.execution.kernel_process.timed_call import Kernel, flush_caches, timed_call
 from mluops_cli.execution.perf.efficiency import efficiency_of, shortfall, work_of
+from mluops_cli.execution.perf.new_data_calls import call_on_new_data
 
 STEADY: Final = 0.02  # relative error of the median at which the measurement ends
 LEAST: Final = 10  # runs before the error is checked
@@ -83,7 +84,12 @@ class Meter:
             result = calls.once(self._ready(calls))
             times = calls.latencies[first:]
             if result["status"] in GOES_ON and self._done(times, monotonic() - start):
-                return result | self._metrics(calls, times, first, result)
+                measured = result | self._metrics(calls, times, first, result)
+                if self.options.rotate and measured["status"] in GOES_ON:
+                    new, verdict = call_on_new_data(calls, statistics.median(times), self._ready(calls))
+                    measured["perf"]["new_data_us"] = new
+                    measured |= verdict
+                return measured
         return result
 
     def _ready(self, calls: Calls) -> Callable[[], None]:

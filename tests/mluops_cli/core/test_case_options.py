@@ -20,10 +20,14 @@ CHANGED: dict[str, Any] = {
     "impl": "exec:./kernel --fast", "plugins": ("a b.py", "c.py"), "enum_numbering": "old", "repeat": 3,
     "timeout": 0.1 + 0.2, "memory": 123456789, "threads": 4, "compare": ("indice_pairs=canonical",),
     "loose_nan": True, "loose_zero": True, "strict_tail": True, "perf": True, "min_time": 1.5, "cache": "warm",
+    "rotate": True,
     "device": "MLU370-X8",
     "peak_bandwidth": 307_234_567_890.0, "peak_ops": 2.4e13, "perf_gate": True,
     "bound": "fail", "accumulate": "half", "relations": True,
 }  # fmt: skip
+
+
+PERF = ("device", "peak_bandwidth", "peak_ops", "rotate")  # need --perf
 
 
 def test_every_option_is_tried() -> None:
@@ -43,7 +47,7 @@ def parsed(words: list[str]) -> CaseOptions:
 
 @pytest.mark.parametrize("name", list(CHANGED))
 def test_a12_the_repro_line_gives_every_option(name: str) -> None:
-    needs: dict[str, Any] = {"perf": True} if name in ("device", "peak_bandwidth", "peak_ops") else {}
+    needs: dict[str, Any] = {"perf": True} if name in PERF else {}
     options = replace(CaseOptions(), **needs, **{name: CHANGED[name]})
     words = shlex.split(repro_line(options, "-a case.pb", "out"))
     assert words[:3] == ["mluops", "run", "./-a case.pb"]
