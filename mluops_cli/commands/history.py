@@ -73,22 +73,35 @@ def _commit() -> str:
 
 @command.command(epilog="Example: mluops history trend -k 'psamask and network'")
 @keywords_option
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    metavar="FILE",
+    help="One page that needs no network: verdicts of each suite, latencies of each case over the runs.",
+)
 @_file_option
-def trend(keywords: str | None, file: Path) -> int:
+def trend(keywords: str | None, html: Path | None, file: Path) -> int:
     """Say which cases became slower or faster at which run, and since when cases fail.
 
     Latencies are compared within one implementation, device, option set and case file, where ten runs measured them.
     A level of three runs that differs by more than 3 % and by more than the scatter explains is a change.
     """
     from mluops_cli.core.filters import parse_keywords
+    from mluops_cli.core.output_files import STDOUT, refuse_inputs, write_text
     from mluops_cli.history.store import History
+    from mluops_cli.history.trend_page import trend_page
     from mluops_cli.history.trends import findings
     from schemas.suggest import counted
 
+    refuse_inputs({"--html": html}, [file])
     matches = parse_keywords(keywords) if keywords is not None else lambda case: True
     with closing(History(file)) as history:
         runs, number = history.runs, sum(map(matches, history.cases))
         found = sorted(findings(history, matches), key=lambda each: (-each.since.number, each.case))
+        if html is not None:
+            write_text(html, trend_page(history, matches, found))
+    if html == STDOUT:
+        return PASSED
     for each in found:
         click.echo(brief(str(each)))
     changes = counted(len(found), "change") if found else "no change"

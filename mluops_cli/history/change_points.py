@@ -22,7 +22,7 @@ _LEVEL: Final = 3  # runs that make a level
 _REACH: Final = 2  # neighbours on each side that say whether a run is odd
 _ODD: Final = 5.0  # standard deviations from their median
 _CLIPPED: Final = 3.0  # standard deviations beyond which a difference doesn't count as scatter
-_PENALTY: Final = 6.0  # of a piece, in variances times log(runs): about one false change in thousands of histories
+_PENALTY: Final = 6.0  # of a piece, in variances times log(runs): no false change in 500 drawn histories
 _LEAST_SCATTER: Final = NOTABLE / 3  # relative; a history of equal figures would make a change of any
 _NORMAL: Final = 1.4826  # standard deviation of a normal distribution / its median absolute deviation
 

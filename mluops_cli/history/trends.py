@@ -47,9 +47,14 @@ def _verdict_findings(case: str, setting: Setting, points: Sequence[Point]) -> I
     yield Finding("fails", case, setting, points[first].run, before, points[-1].reason)
 
 
+def timed_points(points: Sequence[Point]) -> list[Point]:
+    """Return those with a latency of the case file as it is now: those of another one say nothing."""
+    return [point for point in points if point.latency and point.case_hash == points[-1].case_hash]
+
+
 def _latency_findings(case: str, setting: Setting, points: Sequence[Point]) -> Iterator[Finding]:
-    """The changes of level among the latencies of the case file as it is now: those of another one say nothing."""
-    measured = [point for point in points if point.latency and point.case_hash == points[-1].case_hash]
+    """The changes of level among the latencies."""
+    measured = timed_points(points)
     for change in change_points([point.latency or 0.0 for point in measured]):
         what = f"{'slower' if change.ratio > 1 else 'faster'} by {abs(change.ratio - 1) * 100:.0f} %"
         detail = f"{format_microseconds(change.before)} -> {format_microseconds(change.after)}"

@@ -137,3 +137,30 @@ def test_figures_of_other_devices_options_and_cases_are_not_compared(
     runs = [[timed(A, value, **({key: "other"} if index >= SLOWER else {}))] for index, value in enumerate(values)]
     fill(file, tmp_path / "runs", runs)
     assert cli("history", "trend", "--file", file).out == "no change in 1 case and 60 runs\n"
+
+
+def test_the_page_shows_each_suite_and_each_case(file: Path, tmp_path: Path, cli: Cli) -> None:
+    """Nine runs: too few for changes of latency, so ruptures isn't needed."""
+    odd = "op/general/<b>&"
+    states = ["pass"] * 6 + ["fail"] * 3
+    runs = [[timed(A, 10.0 + index), record(odd, status)] for index, status in enumerate(states)]
+    del runs[4][1]
+    fill(file, tmp_path / "runs", runs)
+    page = tmp_path / "trend.html"
+    ran = cli("history", "trend", "--file", file, "--html", page)
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "1 change in 2 cases and 9 runs")
+    text = page.read_text()
+    assert "fails since run 7 (c6): op/general/&lt;b&gt;&amp;" in text
+    assert "<b>&" not in text
+    assert text.count('<i class="pass"') == 9 + 5  # two rows: only one of the cases names a device
+    assert text.count('<i class="fail"') == 3
+    assert 'title="run 7 (c6): 1 fail"' in text
+    (drawn,) = re.findall(r'<figure id="[^"]*".*?</figure>', text, re.DOTALL)
+    assert A in drawn
+    (line,) = re.findall(r'points="([^"]*)"', drawn)
+    heights = [float(pair.split(",")[1]) for pair in line.split()]
+    assert heights == sorted(heights, reverse=True)  # slower from run to run: up
+    assert len(heights) == 9
+    assert cli("history", "trend", "--file", file, "-k", "nowhere", "--html", "-").out.count("<figure") == 0
+    ran = cli("history", "trend", "--file", file, "--html", file)
+    assert (ran.code, "this command reads that file" in ran.err) == (2, True)
