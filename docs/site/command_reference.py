@@ -23,14 +23,21 @@ def reference() -> str:
 def _section(parent: click.Context, name: str) -> str:
     _, command, _ = cli.resolve_command(parent, [name])
     assert command is not None
+    return _described(parent, name, command, "##")
+
+
+def _described(parent: click.Context, name: str, command: click.Command, level: str) -> str:
+    """The section of a command, and below it those of its own commands."""
     context = click.Context(command, info_name=name, parent=parent)
-    usage = " ".join(word for part in (["mluops", name], command.collect_usage_pieces(context)) for word in part)
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     options = [record for each in command.params if (record := each.get_help_record(context))]
     listed = "\n".join(f"`{form}`\n: {_escaped(text)}\n" for form, text in options if text)
-    parts = [f"## mluops {name}", f"    {usage}", _escaped(inspect.cleandoc(command.help or "")), listed]
+    parts = [f"{level} {context.command_path}", f"    {usage}", _escaped(inspect.cleandoc(command.help or "")), listed]
     if command.epilog:
         kind, _, example = command.epilog.partition(": ")
         parts.append(f"{kind}:\n\n    {example}")
+    below = command.commands.items() if isinstance(command, click.Group) else ()
+    parts += [_described(context, each, found, f"{level}#") for each, found in below]
     return "\n\n".join(parts) + "\n"
 
 

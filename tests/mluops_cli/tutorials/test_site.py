@@ -41,6 +41,13 @@ def test_a_command_stands_there_with_all_its_options(commands: ModuleType, name:
             assert f"`{form}`\n: " in text
 
 
+def test_commands_of_a_command_stand_below_it(commands: ModuleType) -> None:
+    text = commands.reference().partition("## mluops history\n")[2].partition("\n## ")[0]
+    for name in ("add", "trend", "bisect"):
+        assert f"\n### mluops history {name}\n\n    mluops history {name} [OPTIONS]" in text
+    assert "`--html FILE`\n: One page" in text
+
+
 def test_signs_of_markdown_are_escaped_but_in_code(commands: ModuleType) -> None:
     assert commands._escaped("a*b <c> `d*e` [f]") == r"a\*b \<c> `d*e` \[f\]"
 
