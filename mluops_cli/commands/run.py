@@ -22,6 +22,7 @@ from mluops_cli.commands.options import (
 from mluops_cli.commands.problems import none_selected
 from mluops_cli.commands.run_options import DEFAULTS, Given
 from mluops_cli.core.hardware.machine import cores
+from mluops_cli.core.statuses import INTERRUPTED, NOTHING_SELECTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: mluops run cases --impl python:my_kernels.py:roi_crop -k 'roi_crop and not network'")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@run_options.impl_option
+@run_options.impls_option
 @click.option(
     "--out", default="mluops-out", show_default=True, type=click.Path(path_type=Path), help="The folder of the results."
 )
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
 @run_options.report_options
 @generation_option
 @plugin_option
-def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
+def command(paths: tuple[Path, ...], out: Path, impls: tuple[str, ...], **given: Any) -> int:
     """Run an implementation on the case files at PATH... and judge what it computes.
 
     Folders are searched with all below them, links too; files and folders whose name begins with a dot are left out.
@@ -86,9 +87,35 @@ def command(paths: tuple[Path, ...], out: Path, **given: Any) -> int:
     only reported, since other shards may validate it. A shard may be empty, where there are fewer cases than shards.
     `mluops merge` makes one folder of the results of all shards.
 
+    With several --impl the results of each are in OUT/<implementation>, and --html, --md and --csv write one matrix of
+    operators by implementations, as `mluops report` does of several folders. The exit code is the highest one.
+
     Exit code: 0 all passed, 1 something failed or nothing was validated, 2 the command or a case file is wrong,
     3 our own failure, 5 nothing selected in any shard, 130 interrupted.
     """
+    if len(impls) == 1 or given["collect_only"]:
+        return _run(paths, out, given | {"impl": impls[0]})
+    return _run_several(paths, out, impls, given)
+
+
+def _run_several(paths: tuple[Path, ...], out: Path, impls: Sequence[str], given: Given) -> int:
+    """One run after the other, then the matrix of those that have results; an interrupt ends the runs."""
+    from mluops_cli.commands.several import FORMATS, check_formats, result_folders, write_matrix
+    from mluops_cli.results.finished import read_run
+
+    check_formats(given)
+    folders = result_folders(out, impls)
+    codes = []
+    for impl, folder in folders.items():
+        codes.append(_run(paths, folder, given | dict.fromkeys(FORMATS) | {"impl": impl}))
+        if codes[-1] in (INTERRUPTED, NOTHING_SELECTED):
+            return codes[-1]
+    write_matrix([read_run(folder) for folder in folders.values()], given)
+    return max(codes)
+
+
+def _run(paths: tuple[Path, ...], out: Path, given: Given) -> int:
+    """Run one implementation; the exit code."""
     from mluops_cli.core.discovery import plan_cases
     from mluops_cli.core.fingerprint import describe_selection
     from mluops_cli.execution.supervisor import run_cases

@@ -66,6 +66,15 @@ def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
 impl_option = click.option(
     "--impl", default=DEFAULTS.impl, show_default=True, metavar="NAME[:OPTIONS]", help="The implementation."
 )
+impls_option = click.option(
+    "--impl",
+    "impls",
+    multiple=True,
+    default=(DEFAULTS.impl,),
+    show_default=True,
+    metavar="NAME[:OPTIONS]",
+    help="The implementation; several times to see several side by side.",
+)
 reasons_option = click.option(
     "-r",
     "reasons",

@@ -43,6 +43,12 @@ def csv_lines(run: FinishedRun) -> Iterator[str]:
         yield _lines(zip(*map(_cells, columns), strict=True))
 
 
+def csv_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """A head and rows as CSV; no text can become a formula."""
+    yield _lines([columns])
+    yield _lines([[_cell(each) if isinstance(each, str) else each for each in row] for row in rows])
+
+
 def _lines(rows: Iterable[Iterable[Any]]) -> str:
     target = io.StringIO()
     csv.writer(target, lineterminator="\n").writerows(rows)

@@ -183,6 +183,11 @@ def _key(each: Any) -> tuple[str, str, str]:
     return each.output, each.criterion.get("name", ""), each.criterion.get("part", "")
 
 
+def incomparable(old: tuple[FinishedRun, Record], new: tuple[FinishedRun, Record]) -> str:
+    """Why the latencies of two records of one case can't be compared; empty where they can."""
+    return _incomparable(_change(old[1].case, old[1], new[1]), old, new)
+
+
 def _incomparable(change: Change, old: tuple[FinishedRun, Record], new: tuple[FinishedRun, Record]) -> str:
     """Why the latencies of a case can't be compared; empty where they can."""
     if change.case_changed:

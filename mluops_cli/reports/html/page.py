@@ -42,14 +42,14 @@ Doubts = Mapping[str, Sequence[Caution]]  # case -> its doubts
 
 def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
     """The report of a run; latencies are compared with those of an earlier run, base."""
-    script = _template_text("report.js")
+    script = template_text("report.js")
     doubts = {record.case: found for record, found in cautions_of(run)}
     shown = [record for record in run.records if record.case in doubts or _has_section(record)]
     shown.sort(key=lambda record: (STATUSES.index(record.status), record.case))
     told = shown[:SECTIONS]
     sections = {record.case: anchor(record.case) for record in told}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _environment().get_template("report.html.j2").render(
+    return environment().get_template("report.html.j2").render(
         run=run,
         statuses=[status for status in STATUSES if run.tally.counts[status]],
         doubts=_doubts(run, doubts),
@@ -71,7 +71,7 @@ def html_text(run: FinishedRun, base: FinishedRun | None = None) -> str:
         latency=_latency(run, base) if base else None,
         before=base.by_case if base else {},
         base=base,
-        style=Markup(_template_text("report.css")),
+        style=Markup(template_text("report.css")),
         script=Markup(script),
         digest=digest,
         data=_json(_data(run, sections, doubts)),
@@ -93,7 +93,8 @@ def _doubts(run: FinishedRun, doubts: Doubts) -> dict[str, Counter[tuple[str, st
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What templates are rendered with: their filters and functions."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
@@ -125,7 +126,8 @@ def _cell_state(
 
 
 @cache
-def _template_text(name: str) -> str:
+def template_text(name: str) -> str:
+    """A file beside the templates."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
