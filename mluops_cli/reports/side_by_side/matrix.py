@@ -103,7 +103,8 @@ def _cell(first: FinishedRun, run: FinishedRun, op: str) -> Cell | None:
         base = first.by_case.get(record.case)
         if base is None or not base.latency_us or not record.latency_us or {base.status, record.status} - {"pass"}:
             continue
-        if incomparable((first, base), (run, record)):
+        mismeasured = any("problem" in (each.perf or {}) for each in (base, record))
+        if mismeasured or incomparable((first, base), (run, record)):
             cell.incomparable += 1
         else:
             cell.ratios.append(record.latency_us / base.latency_us)

@@ -39,7 +39,7 @@ def notes(matrix: Matrix) -> Iterator[str]:
     )
     if number := sum(cell.incomparable for row in matrix.rows.values() for cell in row if cell is not None):
         latencies = counted(number, "latency", "latencies")
-        yield f"{latencies} not compared: measured on another device, or of another case file."
+        yield f"{latencies} not compared: an error of measurement, or measured on another device or another case file."
     if matrix.other_files:
         cases = counted(len(matrix.other_files), "case")
         yield f"{cases} with other files in some of the runs, the first: {matrix.other_files[0]}."

@@ -77,16 +77,17 @@ def test_markdown_csv_and_html_say_the_same(matrix: Matrix) -> None:
 
 
 def test_latencies_of_other_devices_and_files_are_not_compared(tmp_path: Path) -> None:
-    names = ("same", "device", "file")
+    names = ("same", "device", "file", "problem")
     first = [timed(f"a/general/{name}", 10.0, case_hash="1") for name in names]
     second = [timed(f"a/general/{name}", 30.0, case_hash="1") for name in names]
     second[1]["device"] = "gpu0"
     second[2]["case_hash"] = "2"
+    second[3]["perf"] = {"problem": "error of measurement: io efficiency 111.6%"}
     matrix = side_by_side([run_of(tmp_path / "1", "x", first), run_of(tmp_path / "2", "y", second)])
     cell = matrix.rows["a"][1]
     assert cell is not None
-    assert (cell.ratios, cell.incomparable, matrix.other_files) == ([3.0], 2, ["a/general/file"])
-    assert "2 latencies not compared" in "".join(markdown_lines(matrix))
+    assert (cell.ratios, cell.incomparable, matrix.other_files) == ([3.0], 3, ["a/general/file"])
+    assert "3 latencies not compared" in "".join(markdown_lines(matrix))
 
 
 def test_two_runs_of_one_implementation_are_told_apart_by_their_folders(tmp_path: Path) -> None:
