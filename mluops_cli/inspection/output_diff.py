@@ -19,7 +19,7 @@ _SHOWN: Final = 2  # last axes of which a window is shown; the others stay at th
 def diff_lines(name: str, expected: Array, got: Array, criteria: Sequence[Criterion], around: int) -> Iterator[str]:
     """The diagnosis, and the elements up to `around` beside the worst one along each of the last two axes.
 
-    Wrong elements of `got` have a star.
+    Elements of `got` whose bits differ have a star.
     """
     if got.shape != expected.shape or got.dtype != expected.dtype:
         yield f"{name}: {got.dtype} {list(got.shape)}, expected {expected.dtype} {list(expected.shape)}"

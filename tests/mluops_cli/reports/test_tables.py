@@ -115,6 +115,10 @@ def test_the_report_has_every_table_and_every_failure(tmp_path: Path) -> None:
     text = markdown_text(run_of(tmp_path, written))
     summary = text[: text.index("## Results")]
     assert "**Failed.** Passed on `tiled`: 301 of 308. 1 waived. 1 mistrusted. 5 failed:" in summary
+    kind = (
+        "| 3 | psamask\\_forward: y, zeros instead of values, tail of axis 2 |  | `psamask_forward/boundary/tail_0` |"
+    )
+    assert kind.replace("\\", "") in summary.replace("\\", "")
     for case in (
         "psamask_forward/boundary/tail_1",
         "roi_crop_forward/network/large",
