@@ -11,6 +11,7 @@ _MOST: Final = 1000  # distinct values of a trait that are kept; more say nothin
 _MULTIPLES: Final = (256, 128, 64, 32, 16, 8, 4)
 
 Value = int | float | str
+_PLAIN: Final = (int, float, str)  # a tuple: isinstance takes three times as long with a union
 Seen = dict[str, set[Value] | None]  # trait -> its values in some cases; None: too many
 
 
@@ -40,15 +41,19 @@ def in_common(failing: Seen, passing: Seen) -> str:
 
 def _traits(record: Record) -> Iterator[tuple[str, Value]]:
     for name, value in record.params.items():
-        if isinstance(value, list):
-            yield from ((f"{name}[{at}]", each) for at, each in enumerate(value) if isinstance(each, Value))
-        elif isinstance(value, Value):
+        if isinstance(value, _PLAIN):
             yield name, value
+        elif isinstance(value, list):
+            for at, each in enumerate(value):
+                if isinstance(each, _PLAIN):
+                    yield f"{name}[{at}]", each
     for name, tensor in record.tensors.items():
-        dims = tensor.get("dims", ())
-        yield from ((f"dim {axis} of {name}", dim) for axis, dim in enumerate(dims) if isinstance(dim, int))
-        words = ((f"{word} of {name}", tensor.get(word)) for word in ("dtype", "layout"))
-        yield from ((trait, text) for trait, text in words if isinstance(text, str))
+        for axis, dim in enumerate(tensor.get("dims", ())):
+            if isinstance(dim, int):
+                yield f"dim {axis} of {name}", dim
+        for word in ("dtype", "layout"):
+            if isinstance(text := tensor.get(word), str):
+                yield f"{word} of {name}", text
 
 
 def _is_tensor(trait: str) -> bool:
