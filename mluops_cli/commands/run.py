@@ -107,9 +107,12 @@ def _run_several(paths: tuple[Path, ...], out: Path, impls: Sequence[str], given
     folders = result_folders(out, impls)
     codes = []
     for impl, folder in folders.items():
-        codes.append(_run(paths, folder, given | dict.fromkeys(FORMATS) | {"impl": impl}))
-        if codes[-1] in (INTERRUPTED, NOTHING_SELECTED):
-            return codes[-1]
+        code = _run(paths, folder, given | dict.fromkeys(FORMATS) | {"impl": impl})
+        if code == INTERRUPTED or (code == NOTHING_SELECTED and not given["last_failed"]):
+            return code
+        codes += [code] if code != NOTHING_SELECTED else []  # nothing failed last time
+    if not codes:
+        return NOTHING_SELECTED
     write_matrix([read_run(folder) for folder in folders.values()], given)
     return max(codes)
 

@@ -11,7 +11,7 @@ _MOST: Final = 1000  # distinct values of a trait that are kept; more say nothin
 _MULTIPLES: Final = (256, 128, 64, 32, 16, 8, 4)
 
 Value = int | float | str
-_PLAIN: Final = (int, float, str)  # a tuple: isinstance takes three times as long with a union
+_PLAIN: Final = (int, float, str)
 Seen = dict[str, set[Value] | None]  # trait -> its values in some cases; None: too many
 
 

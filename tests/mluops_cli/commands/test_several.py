@@ -57,6 +57,16 @@ def test_what_there_is_of_one_implementation_only_is_refused_before_anything_run
     assert not out.exists()
 
 
+def test_what_failed_last_time_is_a_matter_of_each_implementation(cases: Path, tmp_path: Path, cli: Cli) -> None:
+    arguments = ("run", cases, "--impl", RIGHT, "--impl", WRONG, "--out", tmp_path / "out")
+    assert cli(*arguments).code == 1
+    again = cli(*arguments, "--last-failed")
+    assert again.code == 1
+    assert "| `psamask_forward` | 2/2" in again.out  # of before: nothing failed
+    assert "| 0/1, 1 fail" in again.out
+    assert cli(*arguments, "-k", "nothing").code == 5
+
+
 def test_results_are_not_written_over(cases: Path, tmp_path: Path, cli: Cli) -> None:
     out = tmp_path / "out"
     assert cli("run", cases, "--impl", RIGHT, "--impl", WRONG, "--out", out).code == 1
