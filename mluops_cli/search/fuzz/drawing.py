@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
 
+from generators.expressions import UNCOMPUTABLE, parse_expression
 from mluops_cli.search.fuzz.call_kinds import Kind, kind_of
 from mluops_cli.search.fuzz.factors import Domain
 from mluops_cli.search.fuzz.legal_numbers import Values, legal_numbers
@@ -26,6 +27,9 @@ _USUAL_VALUES: Final = {
     False: 0.65,
 }  # is it a float -> fraction of inputs with the contract's values
 _ENDS_OF_VALUES: Final = 0.5  # fraction of inputs with values at the ends of their dtype, where numbers are at theirs
+# Operations that a call may take by the contract's formula: so many, or so many for each byte of its tensors. More would
+# take time that their size doesn't tell: the samples of a bin, the images of a batch that no tensor has.
+_OPERATIONS: Final = (1 << 24, 64)
 _NO_PAIR: Final[Mapping[str, str]] = {}
 
 
@@ -59,9 +63,18 @@ def draw_call(domain: Domain, seed: int, number: int, most: int, again: int = 0)
             kind = Kind(kind.most)
         pins = pairs_of(op).start(seed, number // 2) if kind.paired else _NO_PAIR
         values = legal_numbers(domain, rng, kind, pins)
-        if values is not None:
+        if values is not None and not _laborious(domain, values):
             return _entry(domain, rng, values, kind, pins, f"seed{seed}_{number}", seed)
     return None
+
+
+def _laborious(domain: Domain, values: Values) -> bool:
+    """Whether a call takes more operations than the bytes of its tensors allow; False where only the data tell."""
+    try:
+        operations = parse_expression(domain.contract.theory_ops)(domain.env(values))
+    except UNCOMPUTABLE:
+        return False
+    return bool(operations > max(_OPERATIONS[0], _OPERATIONS[1] * domain.bytes(values)))
 
 
 def _entry(

@@ -92,3 +92,17 @@ def test_sizes_that_kernels_stumble_over_are_drawn() -> None:
     assert max(value for value in sizes if isinstance(value, int)) > 1024
     unequal = [call for call in calls if call and call.entry["params"]["h_mask"] != call.entry["params"]["w_mask"]]
     assert len(unequal) > len(calls) / 2
+
+
+def test_a_tiny_call_takes_no_long_time() -> None:
+    """Samples of a bin are in no tensor: their number squared would take seconds."""
+    ratios = []
+    for call in drawn(domain_of("roialign_forward"), count=400):
+        sizes, params = call.entry["sizes"], call.entry["params"]
+        B, H, W, C, K = (sizes[name] for name in "BHWCK")
+        bins = params.get("pooled_height", 7) * params.get("pooled_width", 7)
+        ratio = params.get("sampling_ratio", 2)
+        size = 4 * (max(1, B * H * W * C) + max(1, K) * 5 + max(1, K) * bins * C)
+        assert K * bins * C * 8 * max(1, ratio) ** 2 <= max(2**24, 64 * size)
+        ratios.append(ratio)
+    assert sum(ratio > 129 for ratio in ratios) > 3, "large ones are drawn too, with few bins"
