@@ -83,6 +83,16 @@ class Supplied:
 def supplied(search: Search, number: int, folder: Path) -> Supplied | None:
     """The number-th call of a search; None where none is legal, or where it takes too long to be made.
 
+    The main thread of a process calls it, and no other timer of the processor's time may run.
+    """
+    with suppress(_TooSlow), _limited(_SLOWEST):
+        return _supplied(search, number, folder)
+    return None
+
+
+def _supplied(search: Search, number: int, folder: Path) -> Supplied | None:
+    """The number-th call of a search; None where none is legal.
+
     Where a right kernel's pass would prove nothing, most often another call is drawn in its place: a window far from
     the feature, no site that reaches an output. UnavailableError where the disk refuses. What else the reference kernel
     or the contract raises is the call's problem.
@@ -130,11 +140,8 @@ def _drawn_and_made(search: Search, number: int, again: int, folder: Path) -> Su
 
 
 def _chunk(search: Search, numbers: range, folder: Path) -> list[Supplied]:
-    found: list[Supplied | None] = []
     with stoppable():
-        for number in numbers:
-            with suppress(_TooSlow), _limited(_SLOWEST):
-                found.append(supplied(search, number, folder))
+        found = [supplied(search, number, folder) for number in numbers]
     return [each for each in found if each is not None]
 
 
