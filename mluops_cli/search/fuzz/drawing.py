@@ -27,8 +27,8 @@ _USUAL_VALUES: Final = {
     False: 0.65,
 }  # is it a float -> fraction of inputs with the contract's values
 _ENDS_OF_VALUES: Final = 0.5  # fraction of inputs with values at the ends of their dtype, where numbers are at theirs
-# Operations that a call may take by the contract's formula: so many, or so many for each byte of its tensors. More would
-# take time that their size doesn't tell: the samples of a bin, the images of a batch that no tensor has.
+# Operations that a call may take by the contract's formula: so many, or so many for each byte of its tensors. More
+# would take time that their size doesn't tell: the samples of a bin, the images of a batch that no tensor has.
 _OPERATIONS: Final = (1 << 24, 64)
 _NO_PAIR: Final[Mapping[str, str]] = {}
 
