@@ -41,17 +41,12 @@ def line_of(at: Array, reach: float, size: int, unit: float, *, exact: bool) -> 
 
 
 class BinRow(NamedTuple):
-    """The samples of one row of bins, flat: rows of samples, then columns."""
+    """Some rows of samples of one row of bins, flat: rows of samples, then columns."""
 
     y: Line
     x: Line
     image: Array  # the number of the image of each
     shape: tuple[int, int, int]  # rows of samples, bins, columns of samples per bin
-
-    @property
-    def number(self) -> int:
-        """Samples per bin."""
-        return self.shape[0] * self.shape[2]
 
     @property
     def counted(self) -> Array:
@@ -77,23 +72,29 @@ def padded(images: Array) -> Array:
     return np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)), "edge")
 
 
-def mean_bound(images: Array, bins: BinRow, sizes: Array, baseline: Array, rounding: Rounding) -> Array:
-    """The bound of each bin of a row: float32 of the baseline's shape [bins, C].
+def sums_of_bins(images: Array, bins: BinRow, sizes: Array, rounding: Rounding) -> tuple[Array, Array]:
+    """Per bin of a row the sums of V and of the samples' own bounds, to which V is added where it is doubtful.
 
     images are padded; sizes [samples, C] are the weighted sums V of absolute values, also of samples that don't count.
-    Of n samples, each with a bound b of its own, to which V is added where it is doubtful:
-    (sum b + gamma(n + 3) sum V)/n + (n + 8)t + the output's rounding.
     """
-    n = bins.number
     each = sample_bound(images, bins.image, bins.y.axis, bins.x.axis, sizes.astype(np.float32), rounding)
     with np.errstate(invalid="ignore", over="ignore"):
-        terms, rest = bins.per_bin(sizes), bins.per_bin(np.where(bins.doubtful, each + sizes, each))
-        rest = (rest + rounding.gamma(np.array(n + 3)) * terms) / n + (n + 8) * rounding.smallest
-        return stored(rest + rounding.of_output(baseline, rest), terms, baseline, rounding.output)
+        return bins.per_bin(sizes), bins.per_bin(np.where(bins.doubtful, each + sizes, each))
+
+
+def mean_bound(terms: Array, bounds: Array, n: Array, baseline: Array, rounding: Rounding) -> Array:
+    """The bound of means of n samples: float32 of the baseline's shape; terms and bounds are those sums.
+
+    (bounds + gamma(n + 3) terms)/n + (n + 8)t + the output's rounding; 0 where there are no samples.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        rest = (bounds + rounding.gamma(n + 3) * terms) / np.maximum(n, 1) + (n + 8) * rounding.smallest
+        rest = np.where(n == 0, 0, rest + rounding.of_output(baseline, rest))
+    return stored(rest, terms, baseline, rounding.output)
 
 
 def undecided_means(images: Array, bins: BinRow, sizes: Array) -> Array:
-    """Which bins sample NaN or Inf or not, as positions are rounded: bool [bins, C]; arguments as in mean_bound."""
+    """Which bins sample NaN or Inf or not, as positions are rounded: bool [bins, C]; arguments as in sums_of_bins."""
     found = undecided_samples(images, bins.image, bins.y.certain, bins.x.certain)
     found |= bins.doubtful & ~np.isfinite(sizes)
     undecided: Array = bins.per_bin(found.astype(np.float64)) > 0

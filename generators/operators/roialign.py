@@ -22,6 +22,7 @@ from generators.error_bounds.sample_means import (
     line_of,
     mean_bound,
     padded,
+    sums_of_bins,
     undecided_means,
 )  # fmt: skip
 from schemas.criteria import Criterion
@@ -30,6 +31,7 @@ from schemas.status import BAD_PARAM, SUCCESS
 
 _CRITERIA = tuple(Criterion(name, 3e-3, "category composite") for name in ("diff1", "diff2"))
 _ROIS = {"boxes": 0, "output": 0}
+_BLOCK = 1 << 18  # samples worked on at a time in float64
 _MOST_SAMPLES = 1 << 20  # of a region: a limit of this package
 
 
@@ -131,6 +133,12 @@ class RoialignForward(Operator):
                 breaks=({"spatial_scale": 0.0}, {"spatial_scale": -0.5}),
                 origin=OURS,
             ),
+            Rule(
+                "a region has at most 2^20 samples, a limit of this package",
+                "pooled_height*pooled_width*sampling_ratio**2 <= 2**20",
+                statuses=(),
+                origin=OURS,
+            ),
         ),
         zero_elements={"B": BAD_PARAM, "H": BAD_PARAM, "W": BAD_PARAM, "C": BAD_PARAM, "K": SUCCESS},
         theory_ops="K*pooled_height*pooled_width*C*8*max(sampling_ratio, 1)**2",
@@ -176,11 +184,16 @@ class RoialignForward(Operator):
         """Samples and means rounded in any order (error_bounds.sample_means); NaN where the samples' number is open."""
         output = (baseline or self.reference(inputs, env))["output"]
         model = rounding(accumulate or self.contract.accumulate, "float")
-        bound = np.zeros(output.shape, np.float32)
-        bound[_open(inputs["boxes"], env)] = np.nan
+        terms, bounds = np.zeros((2, *output.shape))
+        number = np.zeros(output.shape[:2], np.int64)
         images, sizes = padded(inputs["input"]), np.abs(inputs["input"])
         for k, p, row, at in _rows_of_bins(inputs, env, model.unit):
-            bound[k, p] = mean_bound(images, row, _all_samples(sizes[row.image[0]], *at), output[k, p], model)
+            sums = sums_of_bins(images, row, _all_samples(sizes[row.image[0]], *at), model)
+            for whole, part in zip((terms, bounds), sums, strict=True):
+                whole[k, p] += part
+            number[k, p] += row.shape[0] * row.shape[2]
+        bound = mean_bound(terms, bounds, number[..., None, None], output, model)
+        bound[_open(inputs["boxes"], env)] = np.nan
         return {"output": bound}
 
     def undecided(self, inputs: Arrays, env: Env) -> Arrays:
@@ -193,7 +206,7 @@ class RoialignForward(Operator):
         mask[_open(boxes, env)] = True
         doubled, sizes = padded(images), np.abs(images)
         for k, p, row, at in _rows_of_bins(inputs, env, unit):
-            mask[k, p] = undecided_means(doubled, row, _all_samples(sizes[row.image[0]], *at))
+            mask[k, p] |= undecided_means(doubled, row, _all_samples(sizes[row.image[0]], *at))
         return {"output": mask}
 
     def check_values(self, inputs: Arrays, env: Env) -> None:
@@ -248,18 +261,21 @@ def _open(boxes: Array, env: Env) -> list[int]:
 
 
 def _rows_of_bins(inputs: Arrays, env: Env, unit: float) -> Iterator[tuple[int, int, BinRow, tuple[Array, Array]]]:
-    """Each row p of bins of box k that has samples, and their y and x; boxes of _open are left out."""
-    _, H, W, _ = inputs["input"].shape
+    """Rows of samples of row p of bins of box k, as many as a block has, and their y and x; without those of _open."""
+    _, H, W, C = inputs["input"].shape
     for k, box in enumerate(inputs["boxes"]):
         y, x = _both(box, env)
         if not (y.certain and x.certain and y.at.size and x.at.size):
             continue
         columns = x.at.ravel()
-        across = line_of(np.tile(columns, y.at.shape[1]), x.reach, W, unit, exact=x.exact)
-        for p, rows in enumerate(y.at):
-            down = line_of(np.repeat(rows, len(columns)), y.reach, H, unit, exact=y.exact)
-            image = np.full(len(rows) * len(columns), int(box[0]))
-            yield k, p, BinRow(down, across, image, (len(rows), *x.at.shape)), (rows, columns)
+        step = max(1, _BLOCK // (len(columns) * C))
+        for p, whole in enumerate(y.at):
+            for start in range(0, len(whole), step):
+                rows = whole[start : start + step]
+                across = line_of(np.tile(columns, len(rows)), x.reach, W, unit, exact=x.exact)
+                down = line_of(np.repeat(rows, len(columns)), y.reach, H, unit, exact=y.exact)
+                image = np.full(len(rows) * len(columns), int(box[0]))
+                yield k, p, BinRow(down, across, image, (len(rows), *x.at.shape)), (rows, columns)
 
 
 def _all_samples(image: Array, rows: Array, columns: Array) -> Array:
