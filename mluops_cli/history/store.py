@@ -176,11 +176,11 @@ class History:
 
 
 def _figures(record: Record) -> tuple[object, ...]:
-    """The columns of a result from case_hash on. A latency without an interval was not measured, only taken."""
+    """The columns of a result from case_hash on. A latency that --perf didn't measure is of a single cold call."""
     judged = worst(record)
     criterion = judged.criterion if judged is not None else {}
     low, high = record.latency_interval_us or (None, None)
-    latency = record.latency_us if low is not None else None
+    latency = record.latency_us if record.perf and "problem" not in record.perf else None
     figures = (criterion.get("value"), criterion.get("threshold"), record.bound_ratio, latency, low, high)
     name = f"{judged.output} {criterion.get('name')}" if judged is not None else None
     return (record.case_hash, record.status, record.reason[:_REASON], name, *figures)

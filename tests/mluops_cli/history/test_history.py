@@ -25,7 +25,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def timed(case: str, latency: float, status: str = "pass", **keys: Any) -> dict[str, Any]:
-    told = {"device": "card", "platform": "linux", "options_hash": "o", "case_hash": "h"} | keys
+    told = {"device": "card", "platform": "linux", "options_hash": "o", "case_hash": "h", "perf": {"runs": 99}} | keys
     return record(case, status, latency_us=latency, latency_interval_us=[latency * 0.99, latency * 1.01], **told)
 
 
@@ -50,6 +50,22 @@ def test_a_run_is_added_once(file: Path, tmp_path: Path, cli: Cli, monkeypatch: 
     assert setting == Setting("tiled", "linux", "card", "o")
     assert [(point.latency, point.status) for point in points] == [(10.0, "pass"), (11.0, "pass")]
     assert [point.high for point in points] == pytest.approx([10.1, 11.11])
+
+
+@pytest.mark.parametrize(
+    ("keys", "kept"),
+    [
+        ({}, 10.0),
+        ({"perf": None}, None),  # of the call that is judged
+        ({"perf": {"problem": "the clock is too coarse"}}, None),
+        ({"latency_interval_us": None, "perf": {"runs": 3}}, 10.0),  # a slow call: too few for an interval
+    ],
+)
+def test_only_measured_latencies_are_kept(keys: Any, kept: float | None, file: Path, tmp_path: Path) -> None:
+    fill(file, tmp_path / "runs", [[timed(A, 10.0) | keys]])
+    with closing(History(file)) as base:
+        ((point,),) = base.points(A).values()
+    assert point.latency == kept
 
 
 def test_what_is_no_whole_run_is_refused_and_nothing_made(file: Path, tmp_path: Path, cli: Cli) -> None:
