@@ -113,7 +113,8 @@ def test_its_lint_knows_every_private_module() -> None:
         re.findall(r'^"([\w.]+)"\.msg', (PACKAGE / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
     )
     below = {f"{name}.{each.name}" for package, name in DESIGNED for each in pkgutil.iter_modules(package.__path__)}
-    assert banned == below | {"schemas", "cases"}
+    for_tests = {"mluops_cli.pytest_plugin"}  # docs/pytest.md names it for annotations and for -W
+    assert banned == (below - for_tests) | {"schemas", "cases"}
 
 
 def test_it_imports_the_public_interfaces_alone() -> None:
