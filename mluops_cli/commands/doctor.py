@@ -26,6 +26,7 @@ _EXTRAS: Final = {
     "cluster": "distributed",
     "zstd": "zstandard",
     "pytest": "pytest",
+    "history": "ruptures",
 }  # extra -> the module it brings
 _SCARCE: Final = 2**30  # bytes of memory or disk below which a network suite can't be handled
 

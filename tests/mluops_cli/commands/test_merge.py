@@ -22,17 +22,17 @@ TIMES = ("seconds", "latency_us", "interface_us")
 COUNT = 4
 
 
-def run(cases: Path, out: Path, *options: str) -> int:
+def run(cases: Path, out: Path, *options: str, impl: str = IMPL) -> int:
     with pytest.raises(SystemExit) as stop:
-        main(["run", str(cases), "--impl", IMPL, "-j", "1", "--keep-outputs", "1MiB", "--out", str(out), *options])
+        main(["run", str(cases), "--impl", impl, "-j", "1", "--keep-outputs", "1MiB", "--out", str(out), *options])
     assert isinstance(stop.value.code, int)
     return stop.value.code
 
 
-def run_shards(cases: Path, folder: Path, count: int = COUNT, *options: str) -> list[Path]:
+def run_shards(cases: Path, folder: Path, count: int = COUNT, impl: str = IMPL) -> list[Path]:
     shards = [folder / f"shard-{number}" for number in range(1, count + 1)]
     for number, shard in enumerate(shards, 1):
-        run(cases, shard, "--shard", f"{number}/{count}", *options)
+        run(cases, shard, "--shard", f"{number}/{count}", impl=impl)
     return shards
 
 
@@ -262,7 +262,7 @@ def test_shards_that_prove_nothing_together_fail(made: Path, tmp_path: Path, cli
     for name in ("a", "b"):
         write_psamask(tmp_path / "cases", name)
     (tmp_path / "mine.py").write_text("def no(op, inputs, outputs, params):\n    return 'NOT_SUPPORTED'\n")
-    shards = run_shards(tmp_path / "cases", tmp_path, 2, "--impl", f"python:{tmp_path / 'mine.py'}:no")
+    shards = run_shards(tmp_path / "cases", tmp_path, 2, f"python:{tmp_path / 'mine.py'}:no")
     assert [read_run(shard).exit_code for shard in shards] == [0, 0]
     assert cli("merge", *shards, "--out", tmp_path / "merged").code == 0
     merged = read_run(tmp_path / "merged")

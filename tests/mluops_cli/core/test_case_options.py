@@ -42,7 +42,8 @@ def parsed(words: list[str]) -> CaseOptions:
         at = words.index("--plugin")
         words = words[:at] + words[at + 2 :]
     context = run.command.make_context("run", words)
-    return case_options({**context.params, "plugins": tuple(plugins)})
+    (impl,) = context.params["impls"]
+    return case_options({**context.params, "impl": impl, "plugins": tuple(plugins)})
 
 
 @pytest.mark.parametrize("name", list(CHANGED))
