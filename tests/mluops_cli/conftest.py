@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import click
 import pytest
 
+from mluops_cli.main import cli as group
 from mluops_cli.main import main
 
 
@@ -49,3 +51,9 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
         return Ran(stop.value.code, captured.out, captured.err)
 
     return run
+
+
+def parsed_options(command: click.Command, *arguments: str) -> dict[str, Any]:
+    """The options of a command line, below `mluops` as ever: a command keeps the names of its first help option."""
+    context = click.Context(group, **group.context_settings)
+    return command.make_context(command.name, list(arguments), parent=context).params

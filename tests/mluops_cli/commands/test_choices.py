@@ -13,6 +13,7 @@ from mluops_cli.commands import fuzz, gen, mutate, run, run_options
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.reports.ci import Server
 from mluops_cli.reports.markdown.translations import LANGUAGES
+from tests.mluops_cli.conftest import parsed_options
 
 
 def choices(command: click.Command, name: str) -> list[str]:
@@ -29,10 +30,10 @@ def test_choices() -> None:
 
 
 def test_defaults() -> None:
-    given = gen.command.make_context("gen", []).params
+    given = parsed_options(gen.command)
     assert gen._options(given) == WriteOptions(Path("mluops-cases"), jobs=given["jobs"])
-    plain = run_options.case_options(run.command.make_context("run", ["cases"]).params)
+    plain = run_options.case_options(parsed_options(run.command, "cases"))
     assert plain == CaseOptions()
-    assert run_options.case_options(mutate.command.make_context("mutate", []).params) == plain
-    searching = run_options.case_options(fuzz.command.make_context("fuzz", []).params)
+    assert run_options.case_options(parsed_options(mutate.command)) == plain
+    searching = run_options.case_options(parsed_options(fuzz.command))
     assert searching == CaseOptions(timeout=30.0, bound="fail", relations=True)

@@ -14,6 +14,7 @@ from mluops_cli.commands import run
 from mluops_cli.commands.run_options import case_options
 from mluops_cli.core.case_options import CaseOptions, read_options, repro_line
 from schemas.errors import InputError
+from tests.mluops_cli.conftest import parsed_options
 
 # Every option with a value that isn't its default.
 CHANGED: dict[str, Any] = {
@@ -41,9 +42,9 @@ def parsed(words: list[str]) -> CaseOptions:
     while "--plugin" in words:  # they would be loaded
         at = words.index("--plugin")
         words = words[:at] + words[at + 2 :]
-    context = run.command.make_context("run", words)
-    (impl,) = context.params["impls"]
-    return case_options({**context.params, "impl": impl, "plugins": tuple(plugins)})
+    given = parsed_options(run.command, *words)
+    (impl,) = given["impls"]
+    return case_options({**given, "impl": impl, "plugins": tuple(plugins)})
 
 
 @pytest.mark.parametrize("name", list(CHANGED))
