@@ -78,7 +78,7 @@ def _without_odd(logs: NDArray[np.float64], scatter: float) -> NDArray[np.float6
 def _cut(logs: NDArray[np.float64], penalty: float) -> list[int]:
     """The first indices of all pieces but the first."""
     try:
-        import ruptures  # type: ignore[import-not-found,unused-ignore]
+        import ruptures
     except ImportError as error:
         raise UnavailableError(f"changes of latencies need ruptures: pip install 'mluops[history]' ({error})") from None
     search: Any = ruptures.Pelt(model="l2", min_size=_LEVEL, jump=1)
