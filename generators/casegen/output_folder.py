@@ -35,7 +35,8 @@ from schemas.suggest import counted
 LOCK: Final = ".mluops.lock"
 
 Say = Callable[[str], None]
-MadeOf = Callable[[str], bool]  # whether a case with that id would be made of the specs that are read now
+# Whether the specs that are read now made a case, by its id and its entry, and would make it again.
+MadeOf = Callable[[str, Entry], bool]
 
 
 @contextmanager
@@ -140,13 +141,19 @@ def settle(folder: Path, say: Say) -> None:
     journal.end(folder)
 
 
-def _tell_unmade(folder: Path, cases: Collection[str], made_of_specs: MadeOf, say: Say, prune: bool) -> None:
-    """Report the cases of the manifest that the specs no longer make; with prune their files are removed.
+def find_unmade(stored: Entries, cases: Collection[str], made_of_specs: MadeOf) -> set[str]:
+    """The cases of a manifest that are none of these cases, although the specs made them.
 
-    Cases that came from existing files have no recipe: they stay.
+    Cases that came from existing files have no recipe: no spec made them.
     """
-    stored, made = read_stored(folder), set(cases)
-    unmade = {case for case in stored if case not in made and "recipe" in stored[case] and made_of_specs(case)}
+    others = stored.keys() - set(cases)
+    return {case for case in others if "recipe" in stored[case] and made_of_specs(case, stored[case])}
+
+
+def _tell_unmade(folder: Path, cases: Collection[str], made_of_specs: MadeOf, say: Say, prune: bool) -> None:
+    """Report the cases of the manifest that the specs no longer make; with prune their files are removed."""
+    stored = read_stored(folder)
+    unmade = find_unmade(stored, cases, made_of_specs)
     if not unmade:
         return
     told = f"{folder}: {counted(len(unmade), 'case is', 'cases are')} no longer made by the specs"

@@ -31,11 +31,10 @@ def select_cases(ops: Sequence[str], suites: Collection[str], specs: Sequence[Pa
     """
     for op in ops:
         operator_named(op)
-    built_in = [path for op in dict.fromkeys(ops) for path in spec_files(op)] if ops else spec_files()
     errors: list[InputError] = []
     loaded: list[Spec] = []
     cases: dict[str, Case] = {}
-    for path in find_specs(specs) if specs else built_in:
+    for path in _selected_files(ops, specs):
         try:
             spec = load_spec(path)
             loaded.append(spec)
@@ -53,6 +52,21 @@ def select_cases(ops: Sequence[str], suites: Collection[str], specs: Sequence[Pa
         raise together(errors)
     check_suites(suites, {suite for spec in loaded for suite in spec.suites})
     return [cases[key] for key in sorted(cases)]
+
+
+def spec_names(ops: Sequence[str], specs: Sequence[Path]) -> frozenset[str]:
+    """The names, without folders, of the files that select_cases reads for these arguments, included ones too.
+
+    InputError as of select_cases.
+    """
+    loaded = map(load_spec, _selected_files(ops, specs))
+    return frozenset(Path(document.file).name for spec in loaded for document in spec.documents)
+
+
+def _selected_files(ops: Sequence[str], specs: Sequence[Path]) -> list[Path]:
+    if specs:
+        return find_specs(specs)
+    return [path for op in dict.fromkeys(ops) for path in spec_files(op)] if ops else spec_files()
 
 
 def _add(cases: dict[str, Case], case: Case) -> None:

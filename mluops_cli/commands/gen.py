@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from schemas.case_ids import id_parts
 from schemas.suggest import counted
 
 if TYPE_CHECKING:
+    from generators.casegen.manifest import Entry
     from generators.casegen.output_folder import MadeOf
     from generators.casegen.worker_pool import Result
     from generators.casegen.write_options import WriteOptions
@@ -86,7 +88,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Tolerances of 10 times the error of the reference kernel at the outputs' own precision.",
 )
-@click.option("--prune", is_flag=True, help="Remove the cases in OUT that the specs made once and no longer make.")
+@click.option(
+    "--prune",
+    is_flag=True,
+    help="Remove the cases in OUT that these specs made once and no longer make; with --dry-run list them.",
+)
 @click.option("--dry-run", is_flag=True, help="Check the specs, count cases and bytes, write nothing.")
 @click.option(
     "--print-key",
@@ -130,16 +136,14 @@ def command(
 
         click.echo(cache_key(plan.recipes))
         return code
+    made = _MadeOfSpecs(ops, specs, plan.ops, suites, matches)
     if dry_run:
         _print_plan(plan.sizes)
+        if prune:
+            _print_unmade(options.out, plan.sizes, made)
         return code
     _check_space(options.out, plan.sizes)
-
-    def made_of_specs(case: str) -> bool:
-        op, suite, _ = id_parts(case)
-        return op in plan.ops and (not suites or suite in suites) and matches(case)
-
-    return max(code, _write(plan, options, plugins, made_of_specs, prune))
+    return max(code, _write(plan, options, plugins, made, prune))
 
 
 def make_cases(
@@ -151,6 +155,28 @@ def make_cases(
         return 0
     _check_space(options.out, plan.sizes)
     return _write(plan, options, plugins)
+
+
+@dataclass(frozen=True)
+class _MadeOfSpecs:
+    """Whether a case of a manifest is within the selection of this gen, and a spec of this gen made it."""
+
+    ops: Sequence[str]
+    specs: Sequence[Path]
+    found_ops: Collection[str]
+    suites: Collection[str]
+    matches: Matcher
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        from generators.specs.selection import spec_names
+
+        return spec_names(self.ops, self.specs)
+
+    def __call__(self, case: str, entry: Entry) -> bool:
+        op, suite, _ = id_parts(case)
+        selected = op in self.found_ops and (not self.suites or suite in self.suites) and self.matches(case)
+        return selected and str(entry.get("place", "")).rpartition(":")[0] in self.files
 
 
 def _options(given: dict[str, Any]) -> WriteOptions:
@@ -181,6 +207,15 @@ def _print_plan(sizes: dict[str, int]) -> None:
     rows.append(("all", "", str(len(sizes)), str(sum(sizes.values())), format_bytes(sum(sizes.values()))))
     for line in table_lines(rows, right=frozenset({2, 3, 4})):
         click.echo(line)
+
+
+def _print_unmade(out: Path, cases: Collection[str], made_of_specs: MadeOf) -> None:
+    """The cases that --prune would remove, one a line."""
+    from generators.casegen.manifest import read_stored
+    from generators.casegen.output_folder import find_unmade
+
+    for case in sorted(find_unmade(read_stored(out), cases, made_of_specs)):
+        click.echo(f"would remove {case}")
 
 
 def _check_space(out: Path, sizes: dict[str, int]) -> None:

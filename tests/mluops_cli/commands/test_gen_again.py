@@ -1,8 +1,7 @@
-"""`mluops gen` into a folder that holds cases: what hasn't changed stays, what is no longer made is told or removed."""
+"""`mluops gen` into a folder that holds cases: what hasn't changed stays."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ import pytest
 from generators.casegen import recipes
 from schemas.casefiles.reading import read_case
 from tests.conftest import PROJECT
-from tests.mluops_cli.commands.test_gen import BACKWARD, FORWARD, tree
+from tests.mluops_cli.commands.test_gen import FORWARD, tree
 from tests.mluops_cli.conftest import Cli
 
 OLD = 1_000_000_000  # a time of modification, seconds
@@ -203,71 +202,6 @@ def test_the_source_of_an_operator_of_others_counts_with_what_it_imports(spec: P
     assert "unchanged" not in run(2)
     assert "1 of them unchanged" in run(2)
     assert "unchanged" not in run(3)
-
-
-def test_a_renamed_entry_is_told_and_pruned(cli: Cli, spec: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    gen(cli, spec, out)
-    gen(cli, _backward(spec), out)  # of another operator: not what these specs make
-    (out / "psamask_forward" / "small" / "mine.txt").write_text("mine")
-    spec.write_text(FORWARD.replace("name: hand", "name: head").replace("small:", "less:"))
-    said = gen(cli, spec, out)[1]
-    gone = "3 cases are no longer made by the specs"
-    assert said == f"{out}: {gone}, such as psamask_forward/small/a_collect; --prune removes them\n"
-    assert len(list(out.rglob("*.pb"))) == 7
-    assert cli("gen", "psamask_backward", "--suite", "demo", "--out", out, "-j", 1).code == 0  # of another suite
-    said = gen(cli, spec, out, "--prune")[1]
-    assert said == f"{out}: {gone} and removed, such as psamask_forward/small/a_collect\n"
-    assert not list((out / "psamask_forward").rglob("small/*.pb"))
-    assert (out / "psamask_forward" / "small" / "mine.txt").exists()
-    entries = json.loads((out / "manifest.json").read_text())["cases"]
-    assert [case for case in entries if "psamask_forward" in case] == [
-        "psamask_forward/less/a_collect", "psamask_forward/less/a_distribute", "psamask_forward/less/head",
-    ]  # fmt: skip
-    assert gen(cli, spec, out, "--prune")[1] == ""
-    assert (out / "psamask_backward" / "other" / "b.pb").exists()
-
-
-def _backward(spec: Path) -> Path:
-    path = spec.with_name("backward.yaml")
-    path.write_text(BACKWARD)
-    return path
-
-
-MORE = """  more:
-    - name: x
-      params: {psa_type: collect, h_mask: 1, w_mask: 1}
-      inputs: {x: {shape: [1, 1, 1, 1]}}
-"""
-
-
-@pytest.mark.parametrize("selection", [("-k", "hand"), ("--suite", "small")])
-def test_a_selection_bounds_what_is_pruned(selection: tuple[str, ...], cli: Cli, spec: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    more = FORWARD.replace("psa_type: [collect, distribute]", "psa_type: [distribute]")
-    gen(cli, spec, out)
-    spec.write_text(f"{more}{MORE}")
-    gen(cli, spec, out)
-    spec.write_text(more)
-    gen(cli, spec, out, "--prune", *selection)
-    left = {path.stem for path in (tmp_path / "out").rglob("*.pb")}
-    assert left == {"a_collect", "a_distribute", "hand", "x"} - ({"a_collect"} if "small" in selection else set())
-
-
-def test_only_files_of_ours_and_inside_are_pruned(cli: Cli, spec: Path, tmp_path: Path) -> None:
-    """A folder that is a link leads outside, a completed file came from no spec, and a file of others is no case."""
-    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
-    gen(cli, spec, out)
-    given = tmp_path / "given.pb"
-    shutil.copy(out / "psamask_forward" / "small" / "hand.pb", given)
-    spec.write_text(FORWARD.replace("name: hand", "name: head"))
-    shutil.move(out / "psamask_forward" / "small", elsewhere)
-    (out / "psamask_forward" / "small").symlink_to(elsewhere)
-    gen(cli, spec, out, "--prune")
-    assert (elsewhere / "hand.pb").exists()
-    assert cli("gen", "--from", given, "--out", tmp_path / "other").code == 0
-    gen(cli, spec, tmp_path / "other", "--prune")
-    assert (tmp_path / "other" / "psamask_forward" / "small" / "hand.pb").exists()
 
 
 def test_the_key_changes_with_what_decides_the_files(cli: Cli, spec: Path, tmp_path: Path) -> None:
