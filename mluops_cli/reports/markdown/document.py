@@ -82,6 +82,8 @@ def paragraph(run: FinishedRun, t: Callable[..., str]) -> str:
         parts.append(t("Nothing was validated."))
     if run.tally.unproven:
         parts.append(t("Operators without a judged valid case: {ops}.", ops=", ".join(map(code, run.tally.unproven))))
+    if run.tally.partial:
+        parts.append(t("Only shard {part}, without the cases of the other shards.", part=run.summary["shard"]))
     if not run.complete:
         parts.append(t("The run did not come to its end; cases not run: {n}.", n=run.not_run))
     for status, text in (("waived", "{n} waived."), ("mistrusted", "{n} mistrusted."), ("skip", "{n} skipped.")):

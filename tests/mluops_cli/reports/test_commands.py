@@ -51,6 +51,14 @@ def test_report_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.CaptureF
     assert sorted(path.name for path in out.iterdir()) == ["results.jsonl", "summary.json"]
 
 
+def test_report_says_that_it_is_of_a_shard(tmp_path: Path) -> None:
+    for shard, told in (("2/3", True), ("1/1", False), ("", False)):
+        out = write_run(tmp_path / f"out{shard[:1]}", [record("op/general/a")], shard=shard)
+        assert called("report", out, "--html", out / "r.html", "--md", out / "r.md") == 0
+        for name in ("r.html", "r.md"):
+            assert ("Only shard 2/3, without the cases of the other shards." in (out / name).read_text()) == told
+
+
 def test_report_for_a_server(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,16 @@ def test_an_incomplete_run_is_broken(tmp_path: Path) -> None:
     assert broken_rules(read_run(out), Policy(complete=False)) == []
 
 
+def test_a_shard_alone_is_broken(tmp_path: Path) -> None:
+    broken = ["The results are only shard 1/3: merge the shards first (mluops merge)."]
+    shard = run_of(tmp_path, [a()], shard="1/3", selection={"cases": 3, "digest": "d"})
+    assert broken_rules(shard, Policy()) == broken
+    assert broken_rules(shard, Policy(complete=False)) == []
+    assert broken_rules(run_of(tmp_path, [a("skip")], shard="1/3"), Policy())[-1:] == broken
+    assert broken_rules(run_of(tmp_path, [a()], shard="1/1"), Policy()) == []
+    assert broken_rules(run_of(tmp_path, [a()], shard=""), Policy()) == []  # merged
+
+
 def test_a_run_that_did_not_look_at_bounds_says_nothing_of_them(tmp_path: Path) -> None:
     run = run_of(tmp_path, [a()], options={"bound": "off"})
     assert broken_rules(run, Policy(beyond_bound=0)) == [
