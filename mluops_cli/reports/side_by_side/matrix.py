@@ -46,8 +46,11 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """The worst status; empty without cases."""
-        return next((status for status in STATUSES if self.counts[status]), "")
+        """The worst status, an empty string without cases. `empty` says nothing where a case passed."""
+        return next((status for status in STATUSES if self.counts[status] and not self._hidden(status)), "")
+
+    def _hidden(self, status: str) -> bool:
+        return status == "empty" and bool(self.counts["pass"])
 
     @property
     def latency_ratio(self) -> float | None:

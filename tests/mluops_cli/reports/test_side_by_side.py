@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mluops_cli.reports.side_by_side.matrix import Matrix, side_by_side
+from mluops_cli.reports.side_by_side.matrix import Cell, Matrix, side_by_side
 from mluops_cli.reports.side_by_side.matrix_page import html_text
 from mluops_cli.reports.side_by_side.texts import csv_lines, markdown_lines
 from mluops_cli.results.finished import FinishedRun, read_run
@@ -43,6 +44,14 @@ def matrix(tmp_path: Path) -> Matrix:
         timed("c/general/only", 1.0),
     ]
     return side_by_side([run_of(tmp_path / "1", "mine", first), run_of(tmp_path / "2", "theirs", second)])
+
+
+def test_the_verdict_is_the_worst_status_and_empty_only_where_none_passed() -> None:
+    assert Cell(Counter({"pass": 37, "empty": 1})).verdict == "pass"
+    assert Cell(Counter({"empty": 2})).verdict == "empty"
+    assert Cell(Counter({"pass": 3, "skip": 1, "empty": 1})).verdict == "skip"
+    assert Cell(Counter({"pass": 3, "empty": 1, "fail": 1, "crash": 1})).verdict == "fail"
+    assert Cell().verdict == ""
 
 
 def test_verdicts_latency_ratios_and_bound_ratios(matrix: Matrix) -> None:
