@@ -57,7 +57,10 @@ class Policy(Strict):
 
     no_failures: Annotated[bool, Field(description="no fail, error, crash, timeout or xpass")] = True
     no_mistrusted: bool = True
-    complete: Annotated[bool, Field(description="the run came to its end, every selected case has a result; a shard alone is not complete")] = True
+    complete: Annotated[
+        bool,
+        Field(description="the run came to its end, every selected case has a result; a shard alone is not complete"),
+    ] = True
     min_passed: Annotated[int, Field(ge=1, description="cases that pass; a run of nothing never holds")] = 1
     beyond_bound: Annotated[_Count | None, Field(description="cases that pass beyond their error bound, at most")] = (
         None
