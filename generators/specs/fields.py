@@ -32,7 +32,7 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def _word(text: str, **constraints: Any) -> Any:
+def word(text: str, **constraints: Any) -> Any:
     """Constraints, and what a message calls a value that satisfies them."""
     return Field(json_schema_extra={"word": text}, **constraints)
 
@@ -49,21 +49,21 @@ else:  # Literals of the tables that state these words
     CriterionName = Annotated[Literal[CRITERIA], Field(json_schema_extra={"noun": "criterion"})]
     Accumulate = Annotated[Literal[tuple(PRECISIONS)], Field(json_schema_extra={"noun": "accumulation dtype"})]
     _StatusName = Annotated[Literal[tuple(STATUS_NUMBERS)], Field(json_schema_extra={"noun": "status"})]
-    Status = _StatusName | Annotated[Literal[_STATUSES], _word("its number")]
+    Status = _StatusName | Annotated[Literal[_STATUSES], word("its number")]
 
 Name = Annotated[
     str,
-    _word(
+    word(
         f"a name of a-z 0-9 _ . -, starting with a letter or digit, {LONGEST_NAME} at most", pattern=f"^{NAME.pattern}$"
     ),
 ]
-Text = Annotated[str, _word("text")]
+Text = Annotated[str, word("text")]
 # A number in quotes is no expression and no word: it is written without quotes.
-Expression = Annotated[str, _word("an expression", pattern=r"[A-Za-z_(]|[0-9]\s*[-+*/%<>=!]")]
+Expression = Annotated[str, word("an expression", pattern=r"[A-Za-z_(]|[0-9]\s*[-+*/%<>=!]")]
 WORD: Final = re.compile("[A-Za-z_]")
-Choice = Annotated[str, _word("a word of the parameter's choices", pattern=WORD.pattern)]
+Choice = Annotated[str, word("a word of the parameter's choices", pattern=WORD.pattern)]
 
-Number = Annotated[float, _word("a number")]
+Number = Annotated[float, word("a number")]
 Parameter = int | Number | bool | Choice | list[int | Number | bool | Choice]
 Size = Annotated[int, Field(ge=0)] | Expression
 Shape = list[Size]
@@ -71,17 +71,17 @@ Strides = list[Annotated[int, Field(ge=0)]]
 Threshold = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Bound = float | Expression
-Pair = Annotated[list[Bound], _word("[number, number]", min_length=2, max_length=2)]
+Pair = Annotated[list[Bound], word("[number, number]", min_length=2, max_length=2)]
 Bounds = list[Bound]
-Special = list[float | Annotated[str, _word("a word such as -subnormal, or a bit pattern 0x...")]]
-Rows = Annotated[list[Pair], _word("a list of two to four pairs [low, high]", min_length=2, max_length=4)]
+Special = list[float | Annotated[str, word("a word such as -subnormal, or a bit pattern 0x...")]]
+Rows = Annotated[list[Pair], word("a list of two to four pairs [low, high]", min_length=2, max_length=4)]
 Expect = Status | Annotated[list[Status], Field(min_length=1)]
-Workspace = Annotated[Literal["null", "short"] | None, _word("null or short")]
+Workspace = Annotated[Literal["null", "short"] | None, word("null or short")]
 Count = Annotated[int, Field(ge=1, le=MOST_CASES)]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]  # a case file holds a uint64
 
 _ListedAxis = Annotated[list[Any], Field(min_length=1)]
-_NamedAxis = Annotated[str, _word("a range such as 1..64..8, or the name of a list")]
+_NamedAxis = Annotated[str, word("a range such as 1..64..8, or the name of a list")]
 Axis = _ListedAxis | _NamedAxis
 Cover = Annotated[int, Field(ge=2, le=3)]
 
@@ -101,7 +101,7 @@ class _Multiples(Model):
     align: int = Field(default=1, ge=1, description="only multiples of this are sampled")
 
 
-_Integers = Annotated[list[int], _word("[low, high] of integers", min_length=2, max_length=2)]
+_Integers = Annotated[list[int], word("[low, high] of integers", min_length=2, max_length=2)]
 
 
 class EvenlyDrawn(_Multiples):
@@ -124,8 +124,8 @@ def _kind_of_draw(value: Any) -> str:
 
 
 Drawn = Annotated[
-    Annotated[EvenlyDrawn, Tag("an even draw"), _word("{range: [low, high], align: n}")]
-    | Annotated[LogarithmicallyDrawn, Tag("a logarithmic draw"), _word("{log: [low, high], align: n}")]
+    Annotated[EvenlyDrawn, Tag("an even draw"), word("{range: [low, high], align: n}")]
+    | Annotated[LogarithmicallyDrawn, Tag("a logarithmic draw"), word("{log: [low, high], align: n}")]
     | Annotated[_ListedAxis, Tag("a list")]
     | Annotated[_NamedAxis, Tag("a name")],
     Discriminator(_kind_of_draw),

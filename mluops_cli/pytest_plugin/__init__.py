@@ -47,7 +47,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--mluops-impl", metavar="NAME[:OPTIONS]", help="The implementation under test, as of mluops run.")
     group.addoption(
-        "--mluops-options", metavar="TEXT", help="Options of mluops run that judge, such as '--bound fail'."
+        "--mluops-options",
+        metavar="TEXT",
+        help="Options of mluops run that judge: --mluops-options='--bound fail'. One word needs the = sign: "
+        "--mluops-options=--relations.",
     )
 
 

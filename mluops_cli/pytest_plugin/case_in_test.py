@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 
 from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.core.discovery import PlannedCase
@@ -18,6 +19,7 @@ from mluops_cli.implementations.base import Array, BadAnswer, Call, Implementati
 from mluops_cli.implementations.callables import CallableKernel, read_answer, views
 from mluops_cli.implementations.loading import as_callable, load_callable
 from mluops_cli.pytest_plugin.outcome import called, settle
+from schemas.errors import MluopsError
 from schemas.status import SUCCESS
 from schemas.suggest import did_you_mean
 from schemas.tensor_descriptor import Descriptor
@@ -62,11 +64,16 @@ class MluopsCase:
 
         kernel is a callable `f(op, inputs, outputs, params)`, a class of such, or the text FILE.py:NAME or
         package.module:NAME. AssertionError, with the diagnosis, where the case fails; the test is skipped where the
-        kernel doesn't support the case. MluopsWarning for a pass with a doubt. InputError for what is no kernel.
+        kernel doesn't support the case. MluopsWarning for a pass with a doubt.
+        pytest.fail.Exception, in one line, for what is no kernel.
         """
         __tracebackhide__ = True
         settings = WorkerSettings(self._options)
-        result = called(_Kernel(kernel), lambda each: run_prepared(self._prepared, each, settings))
+        try:
+            loaded = _Kernel(kernel)
+        except MluopsError as error:  # the frames of mluops say nothing about it
+            raise pytest.fail.Exception(f"mluops_case.run: {error}", pytrace=False) from None
+        result = called(loaded, lambda each: run_prepared(self._prepared, each, settings))
         return self._settled(result)
 
     def check(self, outputs: Mapping[str, Any] | Any = None, status: Any = SUCCESS) -> Record:

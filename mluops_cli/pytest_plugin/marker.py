@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import pytest
 
 from generators.contracts.case import Case
+from generators.specs.fields import Model, Seed, word
+from generators.specs.mistakes import mistakes
 from generators.specs.selection import LARGE_SUITE, select_cases, small_suites
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.discovery import open_case
@@ -19,13 +21,23 @@ from mluops_cli.execution.case.case_run import prepare
 from mluops_cli.pytest_plugin import MARKER
 from mluops_cli.pytest_plugin.case_in_test import MluopsCase
 from mluops_cli.search.case_making import write_case
-from schemas.errors import MluopsError
+from schemas.errors import InputError, MluopsError
 
 Several = str | Path | Sequence[str | Path]
 _FIXTURE: Final = "mluops_case"
 _WORD: Final = re.compile(r"[^\W\d_]\w*(-\w+)*")
 # A suite or a tag of such a name would change how pytest runs the test.
 _ACTING: Final = frozenset({"skip", "skipif", "xfail", "parametrize", "usefixtures", "filterwarnings", MARKER})
+
+
+class _Arguments(Model):
+    """The types of the marker's arguments."""
+
+    operators: list[Annotated[str, word("the name of an operator")]]
+    suite: Annotated[Several | None, word("a word or a list of them")]
+    spec: Annotated[Several | None, word("a path or a list of them")]
+    seed: Seed
+    options: Annotated[str, word("one text such as '--bound fail'")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +100,9 @@ def _named(
     options: str = "",
 ) -> Iterator[Chosen]:
     """The cases of a marker with these arguments; without suite those of all suites but the large one."""
+    given = {"operators": list(operators), "suite": suite, "spec": spec, "seed": seed, "options": options}
+    if wrong := list(mistakes(_Arguments, given)):
+        raise InputError("; ".join(f"{each.path[0]}: {each.message}" for each in wrong))
     judged = CaseOptions()
     if options:
         from mluops_cli.pytest_plugin.judging_options import judging_options  # here: it imports click

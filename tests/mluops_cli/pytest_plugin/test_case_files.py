@@ -78,6 +78,7 @@ def test_doubts_warn_and_options_judge(folder: Path, cli: Cli, run_pytest: RunPy
     result = run_pytest(*run)
     result.assert_outcomes(passed=1, deselected=4)
     result.stdout.fnmatch_lines(["*MluopsWarning: voxel_pooling_forward/demo/small: beyond the error bound: *"])
+    run_pytest(*run, "--mluops-options=--loose-nan").assert_outcomes(passed=1, deselected=4)
     run_pytest(*run, "--mluops-options", "--bound fail").assert_outcomes(failed=1, deselected=4)
     strict = run_pytest(*run, "-W", "error::mluops_cli.pytest_plugin.MluopsWarning")
     strict.assert_outcomes(failed=1, deselected=4)

@@ -147,6 +147,15 @@ def test_markers_of_one_place_add_up_and_the_nearest_place_counts(folder: Path, 
         ("'psamask_forward', suite='bondary'", "unknown suite 'bondary': did you mean 'boundary'*"),
         ("'psamask_forward', sute='demo'", "it got an unexpected keyword argument 'sute'*"),
         ("'psamask_forward', suite='exact'", "('psamask_forward', suite='exact') selects no case"),
+        ("'psamask_forward', seed='x'", "seed: found 'x', expected an integer from 0 to 2^64 - 1"),
+        ("'psamask_forward', seed=-1", "seed: found -1, expected an integer from 0 to 2^64 - 1"),
+        ("'psamask_forward', seed=2**64", f"seed: found {2**64}, expected an integer from 0 to 2^64 - 1"),
+        ("'psamask_forward', seed=1.5", "seed: found 1.5, expected an integer from 0 to 2^64 - 1"),
+        ("'psamask_forward', options=['-x']", "options: found ?'-x'], expected one text such as '--bound fail'"),
+        ("'psamask_forward', suite=3, spec=4", "suite: found 3, *; spec: found 4, expected a path or a list of them"),
+        ("'psamask_forward', suite=['demo', 3]", "suite: found 3, expected *"),
+        ("7", "operators: found 7, expected the name of an operator"),
+        ("['psamask_forward']", "operators: found ?'psamask_forward'], expected the name of an operator"),
         ("'psamask_forward', spec='none.yaml'", "*none.yaml*"),
         ("'psamask_forward', options='--bound nope'", "options '--bound nope': *'nope' is not one of*"),
         ("'psamask_forward', options='--impl tiled'", "options '--impl tiled': No such option*"),
@@ -159,6 +168,14 @@ def test_a_wrong_marker_is_one_message(mark: str, words: str, folder: Path, run_
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([f"@pytest.mark.mluops*{words}"])
     assert not any("Traceback" in line or "marker.py" in line for line in result.outlines), result.outlines
+
+
+def test_what_is_no_kernel_is_one_line(folder: Path, run_pytest: RunPytest) -> None:
+    write(folder, test_a=module("'psamask_forward', suite='demo'", "mluops_case.run('nofile.py:x')"))
+    result = run_pytest("-k", "square_collect")
+    result.assert_outcomes(failed=1, deselected=5)
+    result.stdout.fnmatch_lines(["mluops_case.run: no such Python file: *nofile.py"])
+    assert not any("case_in_test.py" in line or "loading.py" in line for line in result.outlines), result.outlines
 
 
 def test_marker_and_fixture_need_each_other(folder: Path, run_pytest: RunPytest) -> None:
