@@ -44,6 +44,7 @@ class JsonResults:
         self.devices: set[str] = set()
         self._kept: Collection[str] = ()
         self._path = out / RESULTS
+        self._made = not self._path.exists()  # by this run, and the implementation isn't loaded yet
         self._lines = open_locked(self._path)
         self._replaced: IO[bytes] | None = None  # the file before the kept lines were copied: its lock is held
 
@@ -62,6 +63,7 @@ class JsonResults:
             with _writing(self._path):
                 (self.out / SUMMARY).unlink(missing_ok=True)
                 self._reduce()
+                self._made = False
         elif isinstance(event, CaseFinished):
             self.devices.add(event.record.device)
             with _writing(self._path):
@@ -74,7 +76,14 @@ class JsonResults:
             self.close()
 
     def close(self) -> None:
-        """Close the file and let other runs in, also where the run doesn't come to its end."""
+        """Close the file and let other runs in, also where the run doesn't come to its end.
+
+        A file that was made for a run that never started is removed: it would count as a run without cases.
+        """
+        if self._made:
+            self._made = False
+            with suppress(OSError):
+                self._path.unlink()
         for file in (self._lines, self._replaced):
             if file is not None:
                 with suppress(OSError):  # a full disk: what could be written was flushed line by line

@@ -48,6 +48,14 @@ def test_an_implementation_that_cannot_be_loaded_costs_no_results(tmp_path: Path
     assert sorted(tmp_path.glob("out/failures/**/*.pb")) == kept
 
 
+def test_an_implementation_that_cannot_be_loaded_leaves_no_empty_run(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "case")
+    for impl in ("nosuch", f"python:{PLUGIN}:rigt"):
+        assert run(tmp_path / "cases", "--impl", impl).code in (2, 3)
+        assert not (tmp_path / "out" / "results.jsonl").exists()
+    assert run(tmp_path / "cases", "--impl", RIGHT).code == 0
+
+
 @pytest.mark.parametrize("below", ["", "deeper"])
 def test_out_that_is_a_file(below: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("mine")
