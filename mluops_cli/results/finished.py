@@ -175,7 +175,7 @@ def read_run(out: Path, change: Callable[[Record], Record] | None = None) -> Fin
     one case, and where the results aren't those that the summary counts: one that is lost may be a failure.
     """
     if not (out / RESULTS).is_file():
-        raise InputError(f"{out} holds no {RESULTS}: expected the --out folder of a `mluops run`")
+        raise InputError(_no_results(out))
     summary = read_summary(out)
     records = []
     seen: set[str] = set()
@@ -190,6 +190,14 @@ def read_run(out: Path, change: Callable[[Record], Record] | None = None) -> Fin
             records.append(change(record) if change else record)
     _check_counts(out, counts, summary)
     return FinishedRun(out, records, summary)
+
+
+def _no_results(out: Path) -> str:
+    """Why a folder is not that of a run: several --impl have folders of their own in it, or it is something else."""
+    runs = sorted(str(path.parent) for path in out.glob(f"*/{RESULTS}"))
+    if runs:
+        return f"{out} holds the runs of several implementations: name one of {', '.join(runs)}"
+    return f"{out} holds no {RESULTS}: expected the --out folder of a `mluops run`"
 
 
 def run_files(out: Path) -> tuple[Path, Path]:
