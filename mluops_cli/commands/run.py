@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,9 @@ from mluops_cli.commands.options import (
 )
 from mluops_cli.commands.problems import none_selected
 from mluops_cli.commands.run_options import DEFAULTS, Given
+from mluops_cli.core.filters import is_partial
 from mluops_cli.core.hardware.machine import cores
-from mluops_cli.core.statuses import INTERRUPTED, NOTHING_SELECTED
+from mluops_cli.core.statuses import FAILING, INTERRUPTED, NOTHING_SELECTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from mluops_cli.core.record import Record
     from mluops_cli.execution.supervisor import RunSettings
     from mluops_cli.reports.console import ConsoleReport
+    from mluops_cli.results.finished import FinishedRun
 
 
 @click.command(epilog="Example: mluops run cases --impl python:my_kernels.py:roi_crop -k 'roi_crop and not network'")
@@ -60,7 +63,7 @@ if TYPE_CHECKING:
     help="Only the cases whose ids the file lists (mluops subset).",
 )
 @click.option("--shard", "part", metavar="I/N", help="Only the I-th (from 1) of N parts of about equal bytes.")
-@click.option("--last-failed", is_flag=True, help="Only the cases that failed in the run whose results are in OUT.")
+@click.option("--last-failed", is_flag=True, help="Only what failed in the run in OUT; the other results stay there.")
 @click.option("--collect-only", is_flag=True, help="Print the ids of the selected cases and run none.")
 @run_options.repeat_option
 @run_options.threads_option
@@ -81,7 +84,8 @@ def command(paths: tuple[Path, ...], out: Path, impls: tuple[str, ...], **given:
 
     Folders are searched with all below them, links too; files and folders whose name begins with a dot are left out.
     A case that is there as .pb and as .prototxt runs once, as .pb. --resume runs a case again if its file or an option
-    that decides its result has changed.
+    that decides its result has changed. --last-failed runs the selected cases that failed. OUT keeps the results of all
+    others, which must be of the same --impl and options.
 
     An operator whose valid cases are all skipped is not validated, even if its invalid cases pass. Of a --shard this is
     only reported, since other shards may validate it. A shard may be empty, where there are fewer cases than shards.
@@ -93,7 +97,9 @@ def command(paths: tuple[Path, ...], out: Path, impls: tuple[str, ...], **given:
     Exit code: 0 all passed, 1 something failed or nothing was validated, 2 the command or a case file is wrong,
     3 our own failure, 5 nothing selected in any shard, 130 interrupted.
     """
-    if len(impls) == 1 or given["collect_only"]:
+    if given["collect_only"]:
+        return _collect(paths, out, impls, given)
+    if len(impls) == 1:
         return _run(paths, out, given | {"impl": impls[0]})
     return _run_several(paths, out, impls, given)
 
@@ -117,39 +123,84 @@ def _run_several(paths: tuple[Path, ...], out: Path, impls: Sequence[str], given
     return max(codes)
 
 
-def _run(paths: tuple[Path, ...], out: Path, given: Given) -> int:
-    """Run one implementation; the exit code."""
+def _collect(paths: tuple[Path, ...], out: Path, impls: Sequence[str], given: Given) -> int:
+    """Print the ids of the cases that would run, with --last-failed those that failed with any implementation."""
+    from mluops_cli.commands.several import result_folders
+
+    folders = [out] if len(impls) == 1 else result_folders(out, impls).values()
+    plans = [_plan(paths, folder, given) for folder in (folders if given["last_failed"] else [out])]
+    cases = {case.id: case for plan in plans for case in plan.cases}
+    return _list([*cases.values()]) if any(plan.selected for plan in plans) else NOTHING_SELECTED
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is to be run.
+
+    selected: whether there are cases to run, in any shard. cases: those that this run runs. last: the run in OUT, with
+    --last-failed. shard and selection: for the summary, I/N and all cases of which that is a part.
+    """
+
+    selected: bool
+    cases: Sequence[PlannedCase]
+    last: FinishedRun | None
+    shard: str
+    selection: Mapping[str, Any] | None
+
+
+def _plan(paths: tuple[Path, ...], out: Path, given: Given) -> _Plan:
+    """Select the cases; say so where there are none.
+
+    --last-failed looks for failures in the shard, and the results stay those of the shard that they were.
+    """
     from mluops_cli.core.discovery import plan_cases
     from mluops_cli.core.fingerprint import describe_selection
-    from mluops_cli.execution.supervisor import run_cases
-    from mluops_cli.results.jsonl import JsonResults, refuse_foreign
-    from mluops_cli.results.resume import earlier_results
+    from mluops_cli.results.finished import read_run
 
     chosen = {name: given[name] for name in ("suites", "keywords", "listed")}
-    settings = _settings(out, given)
     selected = plan_cases(paths, **chosen, out=out, enum_numbering=given["enum_numbering"])
+    cases = _shard(selected, given["part"]) if given["part"] else selected
     if given["last_failed"]:
-        selected = _failed_last(out, selected, resume=given["resume"])
+        _check_last_failed(given)
+        last = read_run(out)
+        cases = _failed_last(last, cases)
+        summary = last.summary
+        return _Plan(bool(cases), cases, last, str(summary.get("shard") or ""), summary.get("selection"))
     if not selected:
-        return none_selected()
-    cases, selection = selected, None
-    if given["part"]:
-        cases, selection = _shard(selected, given["part"]), describe_selection(selected)
-    if given["collect_only"]:
-        return _list(cases)
+        none_selected()
+    selection = describe_selection(selected) if given["part"] and selected else None
+    return _Plan(bool(selected), cases, None, given["part"] or "", selection)
+
+
+def _run(paths: tuple[Path, ...], out: Path, given: Given) -> int:
+    """Run one implementation; the exit code."""
+    from mluops_cli.execution.supervisor import run_cases
+    from mluops_cli.results.jsonl import JsonResults, refuse_foreign
+    from mluops_cli.results.resume import earlier_results, results_beside
+
+    settings = _settings(out, given)
+    plan = _plan(paths, out, given)
+    cases = plan.cases
+    if not plan.selected:
+        return NOTHING_SELECTED
+    if plan.last is not None:
+        settings.earlier = results_beside(plan.last, {case.id for case in cases}, settings.options)
+        settings.partial = is_partial(plan.shard)
+        if settings.max_failures is not None:  # of this run: those that stay don't count
+            settings.max_failures += sum(kept.status in FAILING for kept in settings.earlier.kept.values())
     make_folder(out)
     refuse_foreign(out)
     reports = run_options.report_files(out, given)
     if reports is not None:
         reports.refuse_inputs([given["waivers"], *(file for case in cases for file in case.files)])
     with (
-        closing(JsonResults(out, strict=given["strict"], shard=given["part"] or "", selection=selection)) as results,
+        closing(JsonResults(out, strict=given["strict"], shard=plan.shard, selection=plan.selection)) as results,
         closing(_console(given["reasons"])) as console,
     ):
         if given["resume"]:
             settings.earlier = earlier_results(out, cases, settings.options)
-            results.keep_only(settings.earlier.kept, settings.earlier.devices)
-        listeners: list[Listener] = [results, console, *_keeping(out)]
+        results.keep_only(settings.earlier.kept, settings.earlier.devices)
+        listeners: list[Listener] = [results, console, *_keeping(out, settings.earlier.kept)]
         listeners += [reports] if reports is not None else []
         if given["scheduler"] and cases:
             from mluops_cli.execution.cluster.client import run_on_fleet
@@ -167,7 +218,6 @@ def _shard(cases: Sequence[PlannedCase], part: str) -> list[PlannedCase]:
 
 def _settings(out: Path, given: Given) -> RunSettings:
     from mluops_cli.core.case_options import WorkerSettings
-    from mluops_cli.core.filters import is_partial
     from mluops_cli.execution.supervisor import RunSettings
     from schemas.errors import InputError
 
@@ -190,19 +240,27 @@ def _settings(out: Path, given: Given) -> RunSettings:
     )
 
 
-def _failed_last(out: Path, selected: Sequence[PlannedCase], *, resume: bool) -> list[PlannedCase]:
-    """Those of the cases that failed in the run in OUT; the others that failed are told."""
-    from mluops_cli.results.finished import read_run
+def _check_last_failed(given: Given) -> None:
     from schemas.errors import InputError
+
+    if given["resume"]:
+        raise InputError("--last-failed with --resume: expected one of them, since --resume keeps results of failures")
+
+
+def _failed_last(last: FinishedRun, selected: Sequence[PlannedCase]) -> list[PlannedCase]:
+    """Those of the cases that failed in the run in OUT; the others that failed are told, and where there are none."""
     from schemas.suggest import counted
 
-    if resume:
-        raise InputError("--last-failed with --resume: expected one of them, since --resume keeps results of failures")
-    failed = {record.case for record in read_run(out).failing}
+    failed = {record.case for record in last.failing}
+    if not failed:
+        click.echo(f"no case of the run in {last.out} failed", err=True)
+        return []
     cases = [case for case in selected if case.id in failed]
     if len(cases) < len(failed):
         others = counted(len(failed) - len(cases), "case", "cases")
-        click.echo(f"{others} more failed in {out}: not at the paths, or not selected", err=True)
+        click.echo(f"{others} more failed in {last.out}: not at the paths, or not selected", err=True)
+    if not cases:
+        none_selected()
     return cases
 
 
@@ -225,7 +283,7 @@ def _console(reasons: str) -> ConsoleReport:
     return ConsoleReport(Console(), reasons)
 
 
-def _keeping(out: Path) -> Sequence[Listener]:
+def _keeping(out: Path, stay: Collection[str]) -> Sequence[Listener]:
     from mluops_cli.results.kept_cases import KeepFailures
 
-    return (KeepFailures(out, lambda line: click.echo(line, err=True)),)
+    return (KeepFailures(out, lambda line: click.echo(line, err=True), stay),)

@@ -13,7 +13,7 @@ from mluops_cli.core.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """The run starts: cases are selected, done of them have a record of an earlier run (--resume).
+    """The run starts: cases are selected, done of them have a record of an earlier run (--resume, --last-failed).
 
     again: why other records of the earlier run aren't kept -> how many cases run again for that.
     """

@@ -26,8 +26,8 @@ class RunSettings:
 
     jobs: cases at once. max_failures: no case is started after so many have failed. strict: mistrusted fails.
     partial: the cases are a part of those that are selected (--shard). earlier: the results of an earlier run that
-    --resume keeps. waive: what waivers make of a record. memory: bytes that a case may take where the options don't
-    say it; None: it is measured when the run starts.
+    --resume or --last-failed keeps. waive: what waivers make of a record. memory: bytes that a case may take where the
+    options don't say it; None: it is measured when the run starts.
     """
 
     worker: WorkerSettings
@@ -118,7 +118,8 @@ class Recorder:
         code = self.tally.exit_code(strict=self.settings.strict, interrupted=interrupted)
         code = max(code, OUR_FAILURE) if problem else code
         seconds = time.monotonic() - self.start
-        finished = RunFinished(self.tally, code, seconds, self.selected - self.tally.total, interrupted, problem)
+        not_run = self.selected - self.tally.total + self.settings.earlier.not_run
+        finished = RunFinished(self.tally, code, seconds, not_run, interrupted, problem)
         self.emit(finished)
         return finished
 

@@ -6,7 +6,7 @@ import mmap
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
@@ -34,20 +34,22 @@ _LONGEST: Final = 150  # bytes of a part of a kept path: of the 255 that file sy
 class KeepFailures:
     """Listens to a run and keeps the file of each case that fails; what the earlier run kept there is removed.
 
+    What it kept of the cases in stay is not removed: their results stay too.
     A case on another file system can only be copied. Where the copies of a run would take more than COPIES bytes it is
     not kept, and replay reads the case's own file; tell is given a line about that at the end of the run.
     """
 
-    def __init__(self, out: Path, tell: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(self, out: Path, tell: Callable[[str], None] = lambda line: None, stay: Collection[str] = ()) -> None:
         self.out = out
         self.tell = tell
+        self.stay = stay
         self.earlier: dict[Path, int] = {}
         self.copied = 0
         self.left_out = 0
 
     def __call__(self, event: Event) -> None:
         """Listen to the run."""
-        if isinstance(event, RunStarted) and not event.done and (self.out / FAILURES).is_dir():
+        if isinstance(event, RunStarted) and (self.out / FAILURES).is_dir():
             with suppress(MluopsError):  # results that are damaged are replaced all the same
                 self.earlier = {path: _inode(path) for path in self._kept_earlier() if os.path.exists(path)}
         elif isinstance(event, Loaded):
@@ -67,7 +69,7 @@ class KeepFailures:
     def _kept_earlier(self) -> Iterator[Path]:
         """What was kept of the failing cases that the folder holds results of: files of others stay."""
         for record in read_results(self.out):
-            if record.status in FAILING:
+            if record.status in FAILING and record.case not in self.stay:
                 yield from kept_of(self.out, record)
 
     def _forget(self) -> None:

@@ -1,9 +1,9 @@
-"""--resume: which results of an earlier run are kept, and which cases run again because something has changed."""
+"""--resume and --last-failed: which results of an earlier run are kept, and which cases run again."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.core.fingerprint import hash_case
 from mluops_cli.core.record import Record
 from mluops_cli.core.tally import Counted
+from mluops_cli.results.finished import FinishedRun
 from mluops_cli.results.jsonl import read_results
 from schemas.errors import InputError
 
@@ -21,12 +22,14 @@ class Earlier:
     """What is left of an earlier run.
 
     kept: case -> what counts of its record, which stays in results.jsonl. again: why a record is dropped and its
-    case runs again -> how many. devices are those that ran the kept cases.
+    case runs again -> how many. devices are those that ran the kept cases. not_run: cases that the earlier run didn't
+    run and this one doesn't select.
     """
 
     kept: dict[str, Counted] = field(default_factory=dict)
     again: Counter[str] = field(default_factory=Counter)
     devices: frozenset[str] = frozenset()
+    not_run: int = 0
 
 
 def earlier_results(out: Path, cases: Sequence[PlannedCase], options: CaseOptions) -> Earlier:
@@ -51,10 +54,33 @@ def earlier_results(out: Path, cases: Sequence[PlannedCase], options: CaseOption
             found[record.case] = None
             again[reason] += 1
     kept = {case: record for case, record in found.items() if record is not None}
+    return _earlier(kept.values(), again=again)
+
+
+def results_beside(run: FinishedRun, rerun: Collection[str], options: CaseOptions) -> Earlier:
+    """Return the results of a run that stay while some of its cases run again: those of all the others.
+
+    InputError where these were made by another implementation or with other options, or where the run was cut off.
+    """
+    if not run.summary:
+        raise InputError(f"--last-failed: the run in {run.out} was cut off; let it come to its end by --resume first")
+    kept = [record for record in run.records if record.case not in rerun]
+    go_on = "give the same ones, or run all cases into another --out"
+    for record in kept:
+        beside = f"--last-failed: {run.out} keeps results of cases that don't run again, such as {record.case}, made"
+        if record.impl != options.impl:
+            raise InputError(f"{beside} by --impl {record.impl}, not {options.impl}: {go_on}")
+        if record.options_hash != options.digest:
+            raise InputError(f"{beside} with other options: {go_on}")
+    return _earlier(kept, not_run=run.not_run)
+
+
+def _earlier(kept: Collection[Record], again: Counter[str] | None = None, not_run: int = 0) -> Earlier:
     return Earlier(
-        {case: record.counted for case, record in kept.items()},
-        again,
-        frozenset(record.device for record in kept.values()),
+        {record.case: record.counted for record in kept},
+        again or Counter(),
+        frozenset(record.device for record in kept),
+        not_run,
     )
 
 

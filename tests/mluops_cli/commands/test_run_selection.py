@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mluops_cli.results.finished import read_run
 from tests.mluops_cli.conftest import Cli
 from tests.mluops_cli.execution import misbehaving
 from tests.mluops_cli.execution.conftest import PLUGIN, write_psamask
@@ -24,15 +25,98 @@ def cases(tmp_path: Path) -> Path:
     return folder
 
 
-def test_only_what_failed_runs_again(cases: Path, tmp_path: Path, cli: Cli) -> None:
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    """A kernel that is wrong for cases with TRIGGER; its last line can be changed to mend it."""
+    return write_kernel(tmp_path / "kernel.py", "writes_nothing")
+
+
+def write_kernel(file: Path, name: str) -> Path:
+    file.write_text(f"import sys\nsys.path.insert(0, {str(PLUGIN.parent)!r})\nfrom misbehaving import {name} as f\n")
+    return file
+
+
+def statuses(out: Path) -> dict[str, str]:
+    return {record.case.removeprefix("psamask_forward/"): record.status for record in read_run(out).records}
+
+
+def test_only_what_failed_runs_again_and_other_results_stay(
+    cases: Path, kernel: Path, tmp_path: Path, cli: Cli
+) -> None:
+    out = tmp_path / "out"
+    run = ("run", cases, "--impl", f"python:{kernel}:f", "--out", out)
+    assert cli(*run).code == 1
+    assert [*out.glob("failures/**/*.pb")]
+    write_kernel(kernel, "right")
+    again = cli(*run, "--last-failed")
+    assert again.code == 0
+    assert "3 cases in" in again.out
+    assert "2 of them finished before" in again.out
+    assert f"{FAILING}  pass" in again.out
+    assert statuses(out) == {"general/one": "pass", "general/two": "pass", "boundary/three": "pass"}
+    assert not [*out.glob("failures/**/*.pb")]
+    nothing = cli(*run, "--last-failed")
+    assert (nothing.code, nothing.err) == (5, f"no case of the run in {out} failed\n")
+
+
+def test_failures_that_are_not_run_again_stay(cases: Path, kernel: Path, tmp_path: Path, cli: Cli) -> None:
+    write_psamask(cases, "four", h_mask=misbehaving.TRIGGER)
+    out = tmp_path / "out"
+    run = ("run", cases, "--impl", f"python:{kernel}:f", "--out", out)
+    assert cli(*run).code == 1
+    write_kernel(kernel, "right")
+    again = cli(*run, "--last-failed", "-k", "two", "--max-fail", "1")
+    assert again.code == 1
+    assert statuses(out) == {
+        "general/one": "pass",
+        "general/two": "pass",
+        "general/four": "fail",
+        "boundary/three": "pass",
+    }
+    assert [path.name for path in out.glob("failures/**/*.pb")] == ["four.pb"]
+    assert cli("gate", out).code == 1
+
+
+def test_cases_that_never_ran_still_count_as_not_run(cases: Path, kernel: Path, tmp_path: Path, cli: Cli) -> None:
+    out = tmp_path / "out"
+    run = ("run", cases, "--impl", f"python:{kernel}:f", "--out", out, "-j", "1")
+    write_psamask(cases, "zero")  # the last one
+    assert cli(*run, "--max-fail", "1").code == 1
+    assert read_run(out).not_run == 1
+    write_kernel(kernel, "right")
+    assert cli(*run, "--last-failed").code == 0
+    assert read_run(out).not_run == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(("--impl", RIGHT), f"not {RIGHT}: give the same"), (("--impl", WRONG, "--repeat", "2"), "with other options")],
+)
+def test_results_of_another_run_are_not_mixed(
+    options: tuple[str, ...], words: str, cases: Path, tmp_path: Path, cli: Cli
+) -> None:
     out = tmp_path / "out"
     assert cli("run", cases, "--impl", WRONG, "--out", out).code == 1
-    again = cli("run", cases, "--impl", RIGHT, "--out", out, "--last-failed")
-    assert again.code == 0
-    assert "1 case in" in again.out
-    assert f"{FAILING}  pass" in again.out
-    nothing = cli("run", cases, "--impl", RIGHT, "--out", out, "--last-failed")
-    assert (nothing.code, nothing.err) == (5, "no case is selected\n")
+    before = (out / "results.jsonl").read_bytes(), (out / "summary.json").read_bytes()
+    refused = cli("run", cases, *options, "--out", out, "--last-failed")
+    assert refused.code == 2
+    assert words in refused.err
+    assert ((out / "results.jsonl").read_bytes(), (out / "summary.json").read_bytes()) == before
+    (out / "summary.json").unlink()
+    refused = cli("run", cases, "--impl", WRONG, "--out", out, "--last-failed")
+    assert refused.code == 2
+    assert "was cut off" in refused.err
+
+
+def test_what_failed_of_a_shard_stays_a_shard(cases: Path, kernel: Path, tmp_path: Path, cli: Cli) -> None:
+    run = ("run", cases, "--impl", f"python:{kernel}:f")
+    shards = [(*run, "--out", tmp_path / f"out{i}", "--shard", f"{i}/2") for i in (1, 2)]
+    assert {cli(*each).code for each in shards} == {0, 1}
+    write_kernel(kernel, "right")
+    assert {cli(*each, "--last-failed").code for each in shards} == {0, 5}
+    assert cli("merge", tmp_path / "out1", tmp_path / "out2", "--out", tmp_path / "all").code == 0
+    assert set(statuses(tmp_path / "all").values()) == {"pass"}
+    assert len(statuses(tmp_path / "all")) == 3
 
 
 def test_what_failed_and_is_not_selected_is_told(cases: Path, tmp_path: Path, cli: Cli) -> None:

@@ -63,8 +63,21 @@ def test_what_failed_last_time_is_a_matter_of_each_implementation(cases: Path, t
     again = cli(*arguments, "--last-failed")
     assert again.code == 1
     assert "| `psamask_forward` | 2/2" in again.out  # of before: nothing failed
-    assert "| 0/1, 1 fail" in again.out
+    assert "| 1/2, 1 fail" in again.out
+    listed = cli(*arguments, "--last-failed", "--collect-only")
+    assert (listed.code, listed.out) == (0, "psamask_forward/general/two\n")
+    assert len(cli(*arguments, "--collect-only").out.splitlines()) == 2
     assert cli(*arguments, "-k", "nothing").code == 5
+
+
+def test_a_folder_of_several_runs_is_told_from_none(cases: Path, tmp_path: Path, cli: Cli) -> None:
+    out = tmp_path / "out"
+    assert cli("run", cases, "--impl", RIGHT, "--impl", WRONG, "--out", out).code == 1
+    names = ", ".join(sorted(map(str, result_folders(out, (RIGHT, WRONG)).values())))
+    for words in (("report", out), ("gate", out), ("replay", out)):
+        refused = cli(*words)
+        assert refused.code == 2
+        assert f"{out} holds the runs of several implementations: name one of {names}" in refused.err
 
 
 def test_results_are_not_written_over(cases: Path, tmp_path: Path, cli: Cli) -> None:
