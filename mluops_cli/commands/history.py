@@ -13,7 +13,7 @@ import rich_click as click
 
 from mluops_cli.commands.options import keywords_option
 from mluops_cli.commands.outcomes import folder
-from mluops_cli.commands.problems import brief
+from mluops_cli.commands.problems import brief, none_selected
 from mluops_cli.core.statuses import PASSED
 
 _COMMITS: Final = ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT")  # of GitHub, GitLab, Jenkins
@@ -42,13 +42,14 @@ def command() -> None:
 def add(out: Path, ref: str | None, file: Path) -> int:
     """Add the run in OUT: verdicts, worst figures, error bound ratios, and latencies that --perf measured.
 
-    A run that is there already is not added again. Exit code: 0 added or there, 2 OUT is no run, or a shard of one.
+    A run that is there already is not added again. Exit code: 0 added or there, 2 OUT is no run, empty, or a shard.
     """
     from mluops_cli.commands.outcomes import read
-    from mluops_cli.history.store import History
+    from mluops_cli.history.store import History, require_whole
     from schemas.suggest import counted
 
     found = read(out)
+    require_whole(found)  # before a file is made
     commit = _commit() if ref is None else ref
     with closing(History(file, create=True)) as history:
         run, new = history.add(found, commit)
@@ -97,6 +98,8 @@ def trend(keywords: str | None, html: Path | None, file: Path) -> int:
     matches = parse_keywords(keywords) if keywords is not None else lambda case: True
     with closing(History(file)) as history:
         runs, number = history.runs, sum(map(matches, history.cases))
+        if keywords is not None and not number:
+            return none_selected()
         found = sorted(findings(history, matches), key=lambda each: (-each.since.number, each.case))
         if html is not None:
             write_text(html, trend_page(history, matches, found))
@@ -113,7 +116,7 @@ def trend(keywords: str | None, html: Path | None, file: Path) -> int:
 @click.argument("case", metavar="CASE")
 @_file_option
 def bisect(case: str, file: Path) -> int:
-    """Say between which two runs a case began to fail, or to take longer, and which commits lie between them."""
+    """Say between which two runs a case's verdict or latency changed, and which commits lie between them."""
     from mluops_cli.history.store import History
     from mluops_cli.history.trends import findings
     from schemas.errors import InputError
@@ -122,11 +125,11 @@ def bisect(case: str, file: Path) -> int:
     with closing(History(file)) as history:
         if case not in history.cases:
             raise InputError(f"no case {case!r} in {file}{did_you_mean(case, history.cases)}")
-        runs, found = history.runs, list(findings(history, lambda name: name == case))
+        runs, found = history.runs, list(findings(history, lambda name: name == case, every=True))
     for each in found:
         click.echo(brief(str(each)))
         if each.before is None:
-            click.echo("  in all runs that have it")
+            click.echo("  in all runs that have this case file")
         else:
             refs = each.before.ref, each.since.ref
             commits = f": git log {refs[0]}..{refs[1]}" if all(refs) and refs[0] != refs[1] else ""

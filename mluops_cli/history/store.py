@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Final, NamedTuple
 
 import xxhash
 
+from mluops_cli.core.case_options import CaseOptions, read_options
 from mluops_cli.core.record import Record
 from mluops_cli.results.finished import FinishedRun, run_files, worst
 from schemas.errors import InputError, SourceLocation, UnavailableError
@@ -35,6 +37,10 @@ CREATE TABLE results (
 ) WITHOUT ROWID;
 """
 _REASON: Final = 300  # characters
+_JUDGING: Final = (  # the options that decide how the same outputs are judged
+    "enum_numbering", "compare", "loose_nan", "loose_zero", "strict_tail", "bound", "accumulate", "relations",
+    "perf_gate",
+)  # fmt: skip
 
 
 class Run(NamedTuple):
@@ -49,7 +55,10 @@ class Run(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What ran a case: figures of different settings aren't compared. options is their hash."""
+    """What ran a case: latencies of different settings aren't compared.
+
+    options: their hash and, behind a space, those that decide verdicts and aren't the default.
+    """
 
     impl: str
     platform: str
@@ -58,6 +67,11 @@ class Setting(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.impl} on {self.device or self.platform or 'an unknown device'}"
+
+    @property
+    def judging(self) -> str:
+        """The options that decide verdicts and aren't the default, as on the command line."""
+        return self.options.partition(" ")[2]
 
 
 class Point(NamedTuple):
@@ -71,6 +85,20 @@ class Point(NamedTuple):
     latency: float | None
     low: float | None
     high: float | None
+
+
+def require_whole(run: FinishedRun) -> None:
+    """InputError for what is no run of its own: a shard, or a run that was cut off before its first case."""
+    if run.tally.partial:
+        raise InputError(f"{run.out} holds a shard: `mluops merge` makes one run of all shards")
+    if not run.records and not run.summary:
+        raise InputError(f"{run.out} holds no result and no summary: the run was cut off before its first case")
+
+
+def _judging(run: FinishedRun) -> str:
+    options = read_options(run.summary.get("options") or {}, run.impl, str(run_files(run.out)[1]))
+    kept = CaseOptions(**{name: getattr(options, name) for name in _JUDGING})
+    return shlex.join(kept.words()[2:])  # without --impl
 
 
 class History:
@@ -114,10 +142,10 @@ class History:
     def add(self, run: FinishedRun, ref: str) -> tuple[Run, bool]:
         """Add a run as a whole; return it, and whether it is new: a run that is there already stays as it is.
 
-        InputError for a shard.
+        InputError for a shard, and for a run that was cut off before its first case.
         """
-        if run.tally.partial:
-            raise InputError(f"{run.out} holds a shard: `mluops merge` makes one run of all shards")
+        require_whole(run)
+        judging = _judging(run)
         results, _ = run_files(run.out)
         digest = xxhash.xxh3_128_hexdigest(results.read_bytes())
         with self._reported(), self._base as base:  # commits at the end, or undoes all
@@ -133,7 +161,9 @@ class History:
             assert number is not None
             settings: dict[Setting, int] = {}
             for record in run.records:
-                setting = Setting(record.impl, record.platform, record.device, record.options_hash)
+                setting = Setting(
+                    record.impl, record.platform, record.device, f"{record.options_hash} {judging}".strip()
+                )
                 if setting not in settings:
                     settings[setting] = self._number("settings", "impl, platform, device, options", setting)
                 case = self._number("cases", "name", (record.case,))

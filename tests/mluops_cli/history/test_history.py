@@ -121,11 +121,80 @@ def test_since_when_a_case_fails(file: Path, tmp_path: Path, cli: Cli) -> None:
     assert last == "1 change in 2 cases and 6 runs"
     assert cli("history", "trend", "-k", "general/b", "--file", file).out == "no change in 1 case and 6 runs\n"
     found = cli("history", "bisect", A, "--file", file).out.splitlines()
-    assert found[1:] == ["  not yet in run 4 (c3): git log c3..c4"]
+    assert [line.partition(":")[0] for line in found[::2]] == [
+        "passed in run 2 (c1)", "failed in run 3 (c2)", "passed in run 4 (c3)", "fails since run 5 (c4)"
+    ]  # fmt: skip
+    assert found[-1] == "  not yet in run 4 (c3): git log c3..c4"
     assert cli("history", "bisect", B, "--file", file).out == "no change in 6 runs\n"
     ran = cli("history", "bisect", "op/general/c", "--file", file)
     assert (ran.code, "no case 'op/general/c'" in ran.err) == (2, True)
     assert "did you mean" in ran.err
+
+
+def verdict_runs(states: str, **last: Any) -> list[list[dict[str, Any]]]:
+    """Runs of case A, p passes and f fails; the last one has other keys."""
+    runs = [[timed(A, 1.0 + index, {"p": "pass", "f": "fail"}[state])] for index, state in enumerate(states)]
+    runs[-1][0] |= last
+    return runs
+
+
+@pytest.mark.parametrize("key", ["options_hash", "device"])
+def test_a_verdict_counts_whether_or_not_latencies_were_measured(
+    key: str, file: Path, tmp_path: Path, cli: Cli
+) -> None:
+    fill(file, tmp_path / "runs", verdict_runs("pppffp", perf=None, **{key: "other"}))
+    assert cli("history", "trend", "--file", file).out == "no change in 1 case and 6 runs\n"
+    found = cli("history", "bisect", A, "--file", file).out.splitlines()
+    assert found[0].startswith("failed from run 4 (c3) to run 5 (c4): op/general/a (tiled on card): ")
+    assert found[1] == "  not yet in run 3 (c2): git log c2..c3"
+    assert found[2].startswith("passes since run 6 (c5): op/general/a (")
+    assert found[3] == "  not yet in run 5 (c4): git log c4..c5"
+    assert len(found) == 4
+
+
+def test_bisect_lists_each_change_of_the_verdict(file: Path, tmp_path: Path, cli: Cli) -> None:
+    fill(file, tmp_path / "runs", verdict_runs("pppffppfp"))
+    found = cli("history", "bisect", A, "--file", file).out.splitlines()
+    assert [line.partition(":")[0] for line in found[::2]] == [
+        "failed from run 4 (c3) to run 5 (c4)", "passed from run 6 (c5) to run 7 (c6)", "failed in run 8 (c7)",
+        "passes since run 9 (c8)",
+    ]  # fmt: skip
+
+
+def test_verdicts_of_other_implementations_and_case_files_are_not_compared(
+    file: Path, tmp_path: Path, cli: Cli
+) -> None:
+    for number, other in enumerate(({"impl": "mine"}, {"case_hash": "new"})):
+        base = file.with_name(f"{number}.sqlite")
+        fill(base, tmp_path / f"runs{number}", verdict_runs("ppf", **other))
+        found = cli("history", "bisect", A, "--file", base).out.splitlines()
+        assert found[0].startswith("fails since run 3 (c2)")
+        assert found[1:] == ["  in all runs that have this case file"]
+
+
+def test_verdicts_judged_by_other_rules_are_not_compared(file: Path, tmp_path: Path, cli: Cli) -> None:
+    """--bound fail is another question; --perf is not, and both are among the options of a summary."""
+    with closing(History(file, create=True)) as base:
+        told: list[dict[str, Any]] = [{}, {"perf": True}, {"bound": "fail"}]
+        for index, options in enumerate(told):
+            records = [timed(A, 1.0, "fail" if "bound" in options else "pass", options_hash=str(index))]
+            base.add(read_run(write_run(tmp_path / str(index), records, options=options)), "")
+        assert [setting.judging for setting in base.points(A)] == ["", "", "--bound fail"]
+    assert "in all runs that have this case file" in cli("history", "bisect", A, "--file", file).out
+
+
+def test_keywords_that_match_nothing(file: Path, tmp_path: Path, cli: Cli) -> None:
+    fill(file, tmp_path / "runs", verdict_runs("pf"))
+    ran = cli("history", "trend", "-k", "nothing", "--file", file)
+    assert (ran.code, ran.out, ran.err) == (5, "", "no case is selected\n")
+
+
+def test_a_run_cut_off_before_its_first_case_is_refused(file: Path, tmp_path: Path, cli: Cli) -> None:
+    out = write_run(tmp_path / "out", [])
+    (out / "summary.json").unlink()
+    ran = cli("history", "add", out, "--file", file)
+    assert (ran.code, file.exists()) == (2, False)
+    assert "holds no result and no summary" in ran.err
 
 
 def test_a_slow_down_is_told_with_its_run(file: Path, tmp_path: Path, cli: Cli) -> None:
