@@ -60,7 +60,9 @@ class Guard:
         """Poison the rest of the tensor's own pages and make the guard pages holes; after the tensor is written."""
         for rest in self._rest:
             rest[...] = poison
-        if any(found := self._exist()):
+        if _MINCORE is None:
+            self._watched = False
+        elif any(found := self._exist()):
             for page, exists in zip(self._pages, found, strict=True):
                 if exists:
                     with suppress(OSError):

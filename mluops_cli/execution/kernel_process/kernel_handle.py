@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import subprocess
@@ -18,12 +19,13 @@ from mluops_cli.execution.kernel_process.reply import Ready, Reply, checked, rea
 from mluops_cli.execution.kernel_process.request import FLUSH, RequestWriter
 from mluops_cli.execution.kernel_process.shared_memory import SharedMemory
 from mluops_cli.execution.kernel_process.timed_call import KernelLost, RemoteKernel, Timed
-from mluops_cli.implementations.base import Call, OutOfBounds
+from mluops_cli.implementations.base import BadAnswer, Call, OutOfBounds
 
 _BOOT: Final = (
     "import sys; sys.path[:] = eval(sys.argv[1]); "
     "from mluops_cli.execution.kernel_process.kernel_main import main; main(*eval(sys.argv[2]))"
 )
+_ASKED: Final = 0.1  # seconds between questions whether the process has ended, where the system doesn't tell
 _FAREWELL: Final = 1.5  # seconds in which it may release what it holds
 
 
@@ -64,7 +66,7 @@ class KernelProcess(RemoteKernel):
                 pass_fds=(theirs.fileno(), *self.memory.descriptors),
                 start_new_session=True,
             )
-        self._death = os.pidfd_open(self._process.pid) if hasattr(os, "pidfd_open") else None
+        self._death = _death_of(self._process.pid)
         plugins = list(options.plugins)
         self._send({"impl": options.impl, "plugins": plugins})
 
@@ -94,7 +96,10 @@ class KernelProcess(RemoteKernel):
         elapsed = (perf_counter() - start) * 1e6
         if reply.host_us > elapsed:
             raise OutOfBounds(f"clock replaced: a call took {reply.host_us:.6g} µs, {elapsed:.6g} µs by another clock")
-        return reply.take()
+        timed = reply.take()
+        if (latency := timed.outcome.latency_us) is not None and not 0 <= latency < math.inf:
+            raise BadAnswer(f"latency_us is {latency}, expected 0 or more microseconds")
+        return timed
 
     def flush_cache(self) -> None:
         """Evict the operands from all caches."""
@@ -143,10 +148,18 @@ class KernelProcess(RemoteKernel):
     def _message(self) -> dict[str, Any]:
         """The next message, however long it takes: the supervisor holds the limit of a case; KernelEnded."""
         while True:
-            wait_readable(self.handles, None)
+            wait_readable(self.handles, None if self._death is not None else _ASKED)
             ended = self._process.poll() is not None  # asked first: what it sent before can still be read
             goes_on = self._reader.read(self._socket.fileno())
             if (message := self._reader.message()) is not None:
                 return message
             if ended or not goes_on:  # it has closed the channel, so that its end alone can be waited for
                 raise KernelEnded(self._process.wait())
+
+
+def _death_of(process: int) -> int | None:
+    """A descriptor that is readable when a process has ended; None where the system or a sandbox has no such."""
+    try:
+        return os.pidfd_open(process)
+    except (AttributeError, OSError):
+        return None

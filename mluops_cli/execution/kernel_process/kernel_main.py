@@ -38,10 +38,12 @@ def main(channel: int, memory: Sequence[int], parent: int) -> None:
     streams = Streams()
     answers = _Channel(channel)
     requests = answers.requests()
-    implementation = _loaded(next(requests), answers)
+    # Before the implementation: it may limit what can be loaded after it.
     from mluops_cli.execution.kernel_process import reply
     from mluops_cli.execution.kernel_process.request import FLUSH, read_request
     from mluops_cli.execution.kernel_process.timed_call import flush_caches, timed_call
+
+    implementation = _loaded(next(requests), answers)
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -83,11 +83,9 @@ class SharedMemory(CaseMemory):
     def place_of(self, array: Array) -> Place:
         """Where the kernel process finds an array of allocate or placed."""
         described = (array.dtype.name, list(array.shape), list(array.strides))
-        if not array.nbytes:
-            return (OUTPUTS, 0, *described)
         address = _address(array)
         for number, segment in enumerate(self._segments):
-            if 0 <= address - segment.address < segment.size:
+            if 0 <= address - segment.address < segment.size:  # an empty array too: it has canaries or guard pages
                 return (number, address - segment.address, *described)
         raise ValueError("an array that is not in shared memory")
 
@@ -207,13 +205,15 @@ def _close_all(descriptor: int) -> None:
 
 _COPIES: Final = 16  # the descriptors of a new process are the lowest ones
 _PROC: Final = os.path.isdir("/proc/self/fd")
+_IN_MEMORY: Final = "/dev/shm"
 
 
 def _new_file() -> int:
     """A new file without a name."""
-    if sys.platform == "linux":
-        return os.memfd_create("mluops", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    with tempfile.TemporaryFile() as file:
+    if hasattr(os, "memfd_create"):  # not where Python was built for an old C library
+        with suppress(OSError):
+            return os.memfd_create("mluops", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with tempfile.TemporaryFile(dir=_IN_MEMORY if os.path.isdir(_IN_MEMORY) else None) as file:
         return os.dup(file.fileno())
 
 
@@ -229,5 +229,7 @@ def _files_unlimited() -> Iterator[None]:
 
 
 def _largest() -> int:
-    """The bytes of the machine's memory: more can't be held."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """The bytes of the machine's memory, for more can't be held; at most an eighth of a limit on address space."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return memory if limit == resource.RLIM_INFINITY else min(memory, limit // 8 // PAGE * PAGE)

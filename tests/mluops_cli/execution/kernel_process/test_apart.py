@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mluops_cli.core.case_options import CaseOptions
+from mluops_cli.execution.kernel_process.kernel_handle import KernelEnded, KernelProcess
+from mluops_cli.execution.kernel_process.reply import Reply
+from mluops_cli.implementations.base import BadAnswer, Call
+from tests.conftest import PROJECT
 from tests.mluops_cli.execution.conftest import SUITE, write_psamask
 from tests.mluops_cli.execution.kernel_process import prying
 
@@ -52,3 +62,39 @@ def test_b1_b2_whatever_comes_every_case_has_a_record(cases: int, tmp_path: Path
     for record in ran.records.values():
         if record["status"] == "crash":
             assert "the implementation wrote into it: a " in record["reason"]
+
+
+@pytest.mark.parametrize("kilobytes", [8_000_000, 2_000_000])
+def test_a_limit_on_address_space_leaves_room(kilobytes: int, tmp_path: Path) -> None:
+    """Shared memory is reserved as large as it may become; libraries must still be loaded."""
+    for number in range(2):
+        write_psamask(tmp_path / "cases", f"case{number}")
+    command = f"{sys.executable} -m mluops_cli run {tmp_path / 'cases'} --impl tiled -j 1 --out {tmp_path / 'out'}"
+    shell = ["bash", "-c", f"ulimit -v {kilobytes}; exec {command}"]
+    done = subprocess.run(shell, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 pass" in done.stdout
+
+
+def test_the_end_of_a_kernel_process_is_seen_where_the_system_has_no_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(process: int) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(os, "pidfd_open", refused)
+    kernel = KernelProcess(CaseOptions(impl="tiled"))
+    assert kernel.await_ready().problem is None
+    os.kill(kernel._process.pid, signal.SIGKILL)
+    with pytest.raises(KernelEnded) as ended:
+        kernel._message()
+    assert ended.value.code == -signal.SIGKILL
+    kernel.close()
+
+
+@pytest.mark.parametrize("latency", [-5.0, float("nan"), float("inf")])
+def test_a_latency_that_is_no_time_is_a_bad_answer(latency: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = object.__new__(KernelProcess)
+    answer = Reply(kind="done", token="", status="SUCCESS", latency_us=latency)
+    monkeypatch.setattr(kernel, "_write", lambda call: {}, raising=False)
+    monkeypatch.setattr(kernel, "_answer", lambda request: answer)
+    with pytest.raises(BadAnswer, match="latency_us is "):
+        kernel.timed_call(Call("psamask_forward", {}, {}, {}, {}))

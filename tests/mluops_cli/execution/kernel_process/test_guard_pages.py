@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -112,6 +113,7 @@ def test_after_a_scope_only_what_was_before_is_watched(memory: SharedMemory) -> 
 
 def test_a_system_that_does_not_tell_shows_nothing(memory: SharedMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard_pages, "_MINCORE", None)
+    monkeypatch.delattr(mmap, "MADV_REMOVE")
     array = memory.placed(np.zeros(100, np.uint8))
     read(array.ctypes.data + 164, 1)
     assert memory.stray(array) is None

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mluops_cli.execution.kernel_process.shared_memory import _KEPT, FIXED, OUTPUTS, AttachedMemory, SharedMemory
+from mluops_cli.implementations.canary_buffer import CanaryBuffer
 
 
 def attached(memory: SharedMemory) -> AttachedMemory:
@@ -46,6 +47,24 @@ def test_an_array_is_found_again(array: np.ndarray, fixed: bool) -> None:
 
 
 def test_what_the_kernel_process_writes_is_seen() -> None:
+    memory = SharedMemory()
+    own = memory.allocate(100)
+    attached(memory).array(memory.place_of(own), writeable=True)[...] = 7
+    assert (own == 7).all()
+
+
+def test_writes_behind_an_empty_output_meet_its_canaries() -> None:
+    memory = SharedMemory()
+    empty = CanaryBuffer(0, memory.allocate)
+    number, offset, *_ = memory.place_of(empty.bytes)
+    shown = attached(memory).array((number, offset, "uint8", [8], [1]), writeable=True)
+    assert empty.corruption() is None
+    shown[...] = 7
+    assert empty.corruption() is not None
+
+
+def test_without_memfd_the_memory_is_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create")
     memory = SharedMemory()
     own = memory.allocate(100)
     attached(memory).array(memory.place_of(own), writeable=True)[...] = 7
