@@ -105,12 +105,19 @@ def command(paths: tuple[Path, ...], out: Path, impls: tuple[str, ...], **given:
 
 
 def _run_several(paths: tuple[Path, ...], out: Path, impls: Sequence[str], given: Given) -> int:
-    """One run after the other, then the matrix of those that have results; an interrupt ends the runs."""
+    """One run after the other, then the matrix of those that have results; an interrupt ends the runs.
+
+    All implementations are loaded before the first run, so that a mistyped one costs no time and writes nothing.
+    """
     from mluops_cli.commands.several import FORMATS, check_formats, result_folders, write_matrix
+    from mluops_cli.execution.supervisor import check_loads
     from mluops_cli.results.finished import read_run
 
     check_formats(given)
     folders = result_folders(out, impls)
+    if not given["scheduler"]:  # the workers of a cluster may have what this machine lacks
+        for impl, folder in folders.items():
+            check_loads(_settings(folder, given | {"impl": impl}))
     codes = []
     for impl, folder in folders.items():
         code = _run(paths, folder, given | dict.fromkeys(FORMATS) | {"impl": impl})

@@ -26,7 +26,7 @@ from mluops_cli.processes.scratch_dir import sweep
 from mluops_cli.processes.tree_memory import memory_held, process_trees
 from schemas.errors import InputError, UnavailableError
 
-__all__ = ["RunSettings", "memory_for_a_case", "run_cases"]
+__all__ = ["RunSettings", "check_loads", "memory_for_a_case", "run_cases"]
 
 _TICK: Final = 1.0  # seconds between heartbeats
 _START_LIMIT: Final = 30.0  # seconds in which a worker may load the implementation, even if the timeout is shorter
@@ -36,9 +36,7 @@ _MEMORY_FACTOR: Final = 2.5  # a case needs at most so many times the bytes of i
 _SMALL: Final = 1 << 20  # bytes: smaller cases always fit
 _MEMORY_LIMIT: Final = 0.9  # fraction of the memory available at the start that a case may take without --memory
 _LOOK: Final = 0.2  # seconds between two checks of the memory of running cases
-_LOOK_COST: Final = (
-    10.0  # between two checks pass at least so many times the time of a check: there may be many processes
-)
+_LOOK_COST: Final = 10.0  # times as long as a check took, at least, to the next: there may be many processes
 
 
 def run_cases(
@@ -55,6 +53,19 @@ def run_cases(
     them. InputError or UnavailableError where the implementation can't be loaded.
     """
     return _Supervisor(settings, Recorder(settings, listeners), warm, source).run(cases)
+
+
+def check_loads(settings: RunSettings) -> None:
+    """Load the implementation and end it; InputError or UnavailableError where it can't be loaded."""
+    supervisor = _Supervisor(settings, Recorder(settings, ()))
+    supervisor.starting.append(worker := WorkerProcess(settings.worker))
+    try:
+        while supervisor.starting:
+            wait_readable(worker.waitables(), _TICK)
+            worker.drain()
+            supervisor._greet(worker)
+    finally:
+        supervisor._end(orderly=True)
 
 
 @dataclass(slots=True)
@@ -230,7 +241,7 @@ class _Supervisor:
             raise (InputError if message.get("exit_code") == InputError.exit_code else UnavailableError)(problem)
         reason = f"{what}: {broken or (f'it takes longer than {limit:g} s' if late else worker.death)}"
         if not self.loaded or not self.waiting:
-            raise UnavailableError(f"{reason}{_last_line(worker.output)}")
+            raise UnavailableError(f"{reason}{worker.last_line}")
         case = self.waiting.popleft()
         if not self._wait_again(case):
             self._finish(case, {"status": "crash", "reason": reason}, worker)
@@ -287,8 +298,3 @@ def memory_for_a_case() -> int:
 
 def _mib(size: int) -> str:
     return f"{size / 2**20:,.0f} MiB"
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return f": {lines[-1].strip()}" if lines else ""

@@ -128,6 +128,12 @@ class WorkerProcess:
         gap = f"\n... {self._lost} bytes ...\n".encode() if self._lost else b""
         return bytes(self._head + gap + self._tail).decode("utf-8", "backslashreplace")
 
+    @property
+    def last_line(self) -> str:
+        """A colon and the last line of its output, empty where there is none."""
+        lines = [line for line in self.output.splitlines() if line.strip()]
+        return f": {lines[-1].strip()}" if lines else ""
+
     def waitables(self) -> list[Any]:
         """Handles for wait_readable: readable when it sends, prints or ends."""
         return [self.pipe, self.process.sentinel, *([self.printed] if self._open else [])]

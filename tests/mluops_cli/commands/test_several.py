@@ -57,6 +57,24 @@ def test_what_there_is_of_one_implementation_only_is_refused_before_anything_run
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("tild", "unknown implementation 'tild': did you mean 'tiled'?"),
+        ("python:none.py:f", "none.py"),
+        (f"python:{PLUGIN}:rigt", "rigt"),
+    ],
+)
+def test_all_implementations_are_loaded_before_the_first_runs(
+    wrong: str, words: str, cases: Path, tmp_path: Path, cli: Cli
+) -> None:
+    out = tmp_path / "out"
+    refused = cli("run", cases, "--impl", RIGHT, "--impl", wrong, "--out", out)
+    assert refused.code == 2
+    assert words in refused.err
+    assert not out.exists()
+
+
 def test_what_failed_last_time_is_a_matter_of_each_implementation(cases: Path, tmp_path: Path, cli: Cli) -> None:
     arguments = ("run", cases, "--impl", RIGHT, "--impl", WRONG, "--out", tmp_path / "out")
     assert cli(*arguments).code == 1
