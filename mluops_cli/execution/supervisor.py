@@ -21,6 +21,7 @@ from mluops_cli.execution.case_source import CaseSource
 from mluops_cli.execution.interrupt import Interrupt, interruptible
 from mluops_cli.execution.kernel_process.frames import BrokenChannelError, wait_readable
 from mluops_cli.execution.recorder import Recorder, RunSettings
+from mluops_cli.execution.workers.case_answer import answer_of
 from mluops_cli.execution.workers.handle import WorkerProcess
 from mluops_cli.processes.scratch_dir import sweep
 from mluops_cli.processes.tree_memory import memory_held, process_trees
@@ -247,36 +248,25 @@ class _Supervisor:
             self._finish(case, {"status": "crash", "reason": reason}, worker)
 
     def _listen(self, worker: WorkerProcess) -> None:
-        """Handle the result of a worker that runs a case, its death, or its timeout."""
-        alive = worker.alive
-        try:
-            result = worker.result()
-        except BrokenChannelError as broken:
-            result = {"status": "crash", "reason": str(broken), "retire": True}
-        if result is None and alive:
-            if time.monotonic() - worker.since < self.settings.options.timeout:
-                return
-            result = {"status": "timeout", "reason": f"no answer within {self.settings.options.timeout:g} s"}
-        elif result is None:
-            worker.drain()
-            result = {"status": "crash", "reason": worker.death}
-        worker.drain()
-        case = self.running.pop(worker)
-        retire = result.pop("retire", False) or worker.unread
-        if alive and result["status"] != "timeout" and not retire:
-            self.idle.append(worker)
-            self._finish(case, result, worker)
+        """Handle what the case of a worker came to."""
+        answer = answer_of(worker, self.settings.options.timeout)
+        if answer is None:
             return
-        worker.close()
-        if not (result.pop("again", False) and self._wait_again(case)):
-            self._finish(case, result, worker)
+        case = self.running.pop(worker)
+        if answer.usable:
+            self.idle.append(worker)
+        else:
+            worker.close()
+            if answer.again and self._wait_again(case):
+                return
+        self._finish(case, answer.result, worker)
 
     def _finish(self, case: PlannedCase, result: dict[str, Any], worker: WorkerProcess | None = None) -> None:
         if worker is None:
             self.recorder.add(case, result)
         else:
             seconds = time.monotonic() - worker.since
-            self.recorder.add(case, result | {"device": worker.device}, worker.output, seconds)
+            self.recorder.add(case, worker.facts | result | {"device": worker.device}, worker.output, seconds)
 
     def _end(self, *, orderly: bool) -> None:
         if self.warm is not None and orderly:

@@ -112,6 +112,6 @@ def _what(record: Record, symptom: Symptom) -> str:
 
 
 def _elements(record: Record) -> float:
-    """The elements of all tensors; Inf where the record doesn't have them, as of a crash."""
+    """The elements of all tensors; Inf where the record doesn't have them, as of a case that can't be read."""
     dims = [tensor.get("dims") for tensor in record.tensors.values()]
     return sum(math.prod(each) for each in dims if isinstance(each, list)) if dims else math.inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -39,11 +39,13 @@ def run_case(
     settings: WorkerSettings,
     meter: Meter | None = None,
     memory: CaseMemory = HOST,
+    tell: Callable[[Result], None] | None = None,
 ) -> Result:
     """The result of one case: Record's keys from `status` on. No exception of the implementation leaves this function.
 
     For the supervisor besides: retire, no other case may come to this worker; again, its result is worth nothing.
-    memory: where the implementation finds its tensors. KernelLost where no call can follow.
+    memory: where the implementation finds its tensors. tell: called before the first call with the keys that describe
+    the case, so that they are known even if this process ends in the call. KernelLost where no call can follow.
     """
     try:
         with read_case(Path(task["file"]), task.get("enum_numbering", CURRENT)) as file:
@@ -56,6 +58,8 @@ def run_case(
             if settings.options.relations and not task.get("relations", True):
                 settings = replace(settings, options=replace(settings.options, relations=False))
             prepared = prepare(file, settings.options, memory)
+            if tell is not None:
+                tell(facts(prepared.bound))
             result = run_prepared(prepared, implementation, settings, meter)
             if settings.keep_outputs is not None and result["status"] == "fail":
                 target = kept_path(Path(settings.out), task["case"], f"{OUTPUTS}.pb")

@@ -1,4 +1,4 @@
-"""What a message from a worker to the supervisor must be to be the result of a case."""
+"""What a message from a worker to the supervisor must be: what a case is, told before the first call; its result."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import STATUSES
 from mluops_cli.execution.kernel_process.frames import BrokenChannelError
 
+FACTS: Final = "facts"  # the key of a message with keys of a record that don't depend on the implementation
 _FOR_THE_SUPERVISOR: Final[dict[str, tuple[type, ...]]] = {"retire": (bool,), "again": (bool,), "traceback": (str,)}
 
 
@@ -18,6 +19,17 @@ def check_result(result: Mapping[str, Any]) -> None:
     """BrokenChannelError where a message is not the result of a case: the keys of a record from `status` on."""
     if result.get("status") not in STATUSES:
         raise BrokenChannelError(f"a message that is no result: {', '.join(map(repr, result))[:80]}")
+    _check_keys(result)
+
+
+def check_facts(facts: Any) -> None:
+    """BrokenChannelError where the value of FACTS is not what a result may hold, or holds a status."""
+    if not isinstance(facts, dict) or "status" in facts:
+        raise BrokenChannelError("facts of a case that are none")
+    _check_keys(facts)
+
+
+def _check_keys(result: Mapping[str, Any]) -> None:
     known = _kinds()
     for name, value in result.items():
         kinds = known.get(name)

@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 from contextlib import suppress
+from functools import partial
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -21,6 +22,7 @@ from mluops_cli.core.hardware.machine import processor
 from mluops_cli.execution.kernel_process.frames import wait_readable
 from mluops_cli.execution.kernel_process.kernel_handle import BrokenKernel, KernelEnded, KernelProcess
 from mluops_cli.execution.kernel_process.streams import Streams
+from mluops_cli.execution.workers.channel import FACTS
 from mluops_cli.processes.process_tree import become_subreaper
 from mluops_cli.processes.reaper import end_as, put_under_reaper
 
@@ -50,10 +52,12 @@ class _Worker:
         from mluops_cli.execution.case.case_run import run_case
 
         while (task := self._task()) is not None:
+            tell = partial(self._tell, task["token"])
             case_hash = hash_case([task["file"], *task["external"]], task["manifest_meta"])
             try:
                 memory = self.kernel.memory
-                result = run_case(task, self.kernel, self.settings, self.meter, memory) | {"case_hash": case_hash}
+                result = run_case(task, self.kernel, self.settings, self.meter, memory, tell)
+                result["case_hash"] = case_hash
                 memory.reset()
             except BrokenKernel as broken:
                 result = {"status": "crash", "reason": str(broken), "retire": True}
@@ -109,6 +113,9 @@ class _Worker:
         except EOFError:
             return None
         return found
+
+    def _tell(self, token: str, facts: dict[str, Any]) -> None:
+        self._send({FACTS: facts, "token": token})
 
     def _send(self, message: dict[str, Any]) -> None:
         self.pipe.send_bytes(json.dumps(message).encode())

@@ -16,7 +16,7 @@ from typing import Any, Final
 from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.execution.kernel_process.frames import BrokenChannelError, FrameReader, wait_readable
 from mluops_cli.execution.kernel_process.kernel_main import LOST
-from mluops_cli.execution.workers.channel import check_result
+from mluops_cli.execution.workers.channel import FACTS, check_facts, check_result
 from mluops_cli.execution.workers.child import worker_main
 
 __all__ = ["WorkerProcess", "WorkerSettings", "starting"]
@@ -56,6 +56,7 @@ class WorkerProcess:
         self.since = time.monotonic()  # seconds of time.monotonic: the start of the process, or of its case
         self.ready = False  # whether the implementation is loaded
         self.device = ""  # the name of the device that runs its cases, known when it is ready
+        self.facts: dict[str, Any] = {}  # what it has told of its case before the first call
         self._open = True
 
     def send(self, task: dict[str, Any]) -> None:
@@ -66,6 +67,7 @@ class WorkerProcess:
             self._tail.clear()
             self._lost = 0
         self._used = True
+        self.facts = {}
         self.since = time.monotonic()
         self._token = os.urandom(16).hex()
         self.pipe.send_bytes(json.dumps(task | {"token": self._token}).encode())
@@ -77,14 +79,22 @@ class WorkerProcess:
         return self._frames.message()
 
     def result(self) -> dict[str, Any] | None:
-        """The result of the case that was sent, None while there is none; BrokenChannelError where it is malformed."""
-        message = self.receive()
-        if message is not None:
-            token = message.pop("token", None)
-            check_result(message)
+        """The result of the case that was sent, None while there is none; BrokenChannelError where it is malformed.
+
+        What the worker tells of the case before is kept in facts.
+        """
+        while (message := self.receive()) is not None:
+            token, facts = message.pop("token", None), message.get(FACTS)
+            if facts is None:
+                check_result(message)
+            else:
+                check_facts(facts)
             if token != self._token:
                 raise BrokenChannelError("a result of no case")
-        return message
+            if facts is None:
+                return message
+            self.facts = facts
+        return None
 
     @property
     def unread(self) -> bool:

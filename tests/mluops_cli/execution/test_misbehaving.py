@@ -103,6 +103,25 @@ def test_memory_of_what_a_case_starts_counts(folder: Path, run: Any) -> None:
     assert left_behind() == []
 
 
+@pytest.mark.parametrize(
+    ("way", "status"), [("segfault", "crash"), ("endless", "timeout"), ("hoards", "crash"), ("stray_message", "crash")]
+)
+def test_records_of_cases_without_an_answer_say_what_the_case_is(way: str, status: str, folder: Path, run: Any) -> None:
+    ran = run(folder, "--impl", f"python:{PLUGIN}:{way}", "-j", "1", "--timeout", "3", "--memory", "400MiB")
+    assert ran.records[BAD]["status"] == status
+    assert ran.records[BAD]["params"] == {"psa_type": 0, "h_mask": 5, "w_mask": 3}
+    described = {name: (each["role"], each["dims"]) for name, each in ran.records[BAD]["tensors"].items()}
+    assert described == {"x": ("input", [1, 2, 3, 15]), "y": ("output", [1, 2, 3, 6])}
+    assert ran.records[BAD]["expected_status"] == ["SUCCESS"]
+
+
+def test_crashes_are_told_with_what_they_have_in_common(tmp_path: Path, run: Any) -> None:
+    for number, h_mask in enumerate((5, 3, 5, 7)):
+        write_psamask(tmp_path / "cases", f"case{number}", h_mask=h_mask)
+    ran = run(tmp_path / "cases", "--impl", f"python:{PLUGIN}:segfault", "-j", "1")
+    assert "2 cases, both with h_mask = 5: psamask_forward, crash: its process died of signal 11" in ran.out
+
+
 def test_a_crash_keeps_what_was_printed(folder: Path, run: Any) -> None:
     printed = run(folder, "-j", "2", "--impl", f"python:{PLUGIN}:segfault").records[BAD]["printed"]
     assert printed.startswith("about to fall\n")
