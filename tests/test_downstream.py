@@ -72,7 +72,9 @@ def test_its_operator_is_listed_and_documented(python: Path, tmp_path: Path) -> 
     assert re.search(r"^tile_rows +small +6 ", listed.stdout, re.MULTILINE), listed.stderr
     documented = mluops(python, "docs", "tile_rows", "--out", "pages", cwd=tmp_path)
     assert documented.returncode == 0, documented.stderr
-    assert "`[times*N, C]`" in (tmp_path / "pages" / "tile_rows.md").read_text(encoding="utf-8")
+    page = (tmp_path / "pages" / "tile_rows.md").read_text(encoding="utf-8")
+    assert "`[times*N, C]`" in page
+    assert (PACKAGE / "acme_ops" / "tile_rows.md").read_text(encoding="utf-8") in page
     known = mluops(python, "implementations", cwd=tmp_path)
     assert re.search(r"^acme\b", known.stdout, re.MULTILINE)
 

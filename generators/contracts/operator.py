@@ -23,7 +23,8 @@ class Operator(ABC):
     """One operator. Subclasses state the contract as data and the reference kernel as short NumPy.
 
     cases is the YAML file with its specs; None means the file of the operator's name in mluops's own package `cases`.
-    A subclass must define `contract` and `reference`; every other method has a default.
+    Its definition, for its page, is the Markdown file beside that, of the same name (docs/spec.md). A subclass
+    must define `contract` and `reference`; every other method has a default.
     """
 
     contract: ClassVar[Contract]

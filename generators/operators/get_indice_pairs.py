@@ -47,7 +47,7 @@ def _triple(name: str, minimum: int, default: str | None = None) -> Parameter:
 
 
 class GetIndicePairs(Operator):
-    """Per kernel offset k the pairs (input site j at p, output row at o) with o*stride = p + pad - k*dilation."""
+    """The rulebook of a sparse convolution: which input site contributes to which output site, and by which offset."""
 
     contract = Contract(
         op="get_indice_pairs",

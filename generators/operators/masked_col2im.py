@@ -18,12 +18,7 @@ _POSITIONS = {"recipe": "positions"}
 
 
 class MaskedCol2imForward(Operator):
-    """im[0, c, mask_h_idx[m], mask_w_idx[m]] = col[c, m]; all other elements of im are 0.
-
-    Positions lie inside of the image: 0 <= mask_h_idx < H, 0 <= mask_w_idx < W. None occurs twice: no order of the
-    writes is defined. Example: col [[5, 6]], mask_h_idx [1, 0], mask_w_idx [0, 2], H = 2, W = 3:
-    im [[0, 0, 6], [5, 0, 0]].
-    """
+    """Writes columns into an image, at masked positions; all else is 0."""
 
     contract = Contract(
         op="masked_col2im_forward",

@@ -31,7 +31,7 @@ def _taps(index: Array, pad: int, tap: int, size: int) -> tuple[Array, Array]:
 
 
 class MaskedIm2colForward(Operator):
-    """data_col[(c, i, j), m] = feature[0, c, mask_h_idx[m] - pad_h + i, mask_w_idx[m] - pad_w + j], 0 outside."""
+    """The columns of a convolution: what its kernel reads, at masked positions only."""
 
     contract = Contract(
         op="masked_im2col_forward",

@@ -91,7 +91,7 @@ def _cells(full: Array, psa_type: int) -> Array:
 
 
 class PsamaskForward(Operator):
-    """y[n, h, w, i*W + j] = x[n, h, w, p*w_mask + q] (COLLECT); DISTRIBUTE exchanges (h, w) and (i, j) in y."""
+    """Copies each cell of the mask at a position to the position of the feature that the cell lies on."""
 
     contract = _contract("psamask_forward", _tensor("x", _MASKED, 0.0), _tensor("y", _FULL, _ZEROS))
 
@@ -107,7 +107,7 @@ class PsamaskForward(Operator):
 
 
 class PsamaskBackward(Operator):
-    """dx[n, h, w, p*w_mask + q] = dy[n, h, w, i*W + j] (COLLECT); DISTRIBUTE exchanges (h, w) and (i, j) in dy."""
+    """Copies to each cell of the mask at a position the gradient of the position that the cell lies on."""
 
     contract = _contract("psamask_backward", _tensor("dy", _FULL, 0.0), _tensor("dx", _MASKED, _ZEROS))
 

@@ -127,7 +127,7 @@ class _RoiCrop(Operator):
 
 
 class RoiCropForward(_RoiCrop):
-    """output[n, i, j] = the bilinear sample of image n // (N/B) at grid[n, i, j] = (y, x); 0 outside the image."""
+    """Bilinear samples of images at the points of a grid."""
 
     contract = _contract("roi_crop_forward", _tensor("input", _IMAGE), _tensor("output", _BINS), "7*B*H*W*C")
 
@@ -176,7 +176,7 @@ class RoiCropForward(_RoiCrop):
 
 
 class RoiCropBackward(_RoiCrop):
-    """grad_input gets weight * grad_output at the corners of every bin that lie inside the image."""
+    """Adds the gradient at each point of a grid to the four pixels around it, by their bilinear weights."""
 
     contract = _contract(
         "roi_crop_backward", _tensor("grad_output", _BINS), _tensor("grad_input", _IMAGE), "8*N*OH*OW*C"

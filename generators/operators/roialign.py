@@ -89,15 +89,7 @@ def _row(image: Array, y: Any, x: Array) -> Array:
 
 
 class RoialignForward(Operator):
-    """output[k, p, q] = the mean of the samples in bin (p, q) of box k = (image, x1, y1, x2, y2).
-
-    Per axis, here y: start = y1*spatial_scale - o, size = y2*spatial_scale - o - start, with o = 1/2 where aligned,
-    else o = 0 and size at least 1. A bin has g samples per axis: sampling_ratio, or ceil(size/pooled_height) where that
-    is 0; sample i of bin p lies at start + (p + (i + 1/2)/g)*size/pooled_height. A sample at (y, x) is bilinear in the
-    image with y and x moved into [0, H-1] and [0, W-1]; it is 0 where y is outside [-1, H] or x outside [-1, W].
-    Samples of 0 count in the mean; a bin without samples is 0. Example: image [[1, 2], [3, 4]], box (0, 0, 0, 2, 2),
-    one bin, spatial_scale 1, sampling_ratio 1: the sample at (1, 1) is 4; with aligned that at (1/2, 1/2), 2.5.
-    """
+    """The mean of bilinear samples in each bin of regions of an image."""
 
     contract = Contract(
         op="roialign_forward",

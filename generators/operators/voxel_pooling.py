@@ -34,7 +34,7 @@ def _sizes(rows: Array) -> Array:
 
 
 class VoxelPoolingForward(Operator):
-    """output_features[b, y, x] sums input_features of the points inside; pos_memo has (b, y, x) of each, else -1."""
+    """Adds up the features of the points in each column of voxels, and tells where each point lies."""
 
     contract = Contract(
         op="voxel_pooling_forward",

@@ -162,11 +162,14 @@ def _is_spec(path: Path) -> bool:
 
 
 def spec_files(op: str | None = None) -> list[Path]:
-    """The built-in spec files, of one operator or of all: `cases/<operator>.yaml`, or where the operator names one."""
-    folder = Path(str(files("cases")))
+    """The built-in spec files, of one operator or of all, as far as they exist."""
     names = [op] if op is not None else sorted(operators())
-    paths = [operators()[name].cases or folder / f"{name}.yaml" for name in names]
-    return [path for path in paths if path.is_file()]
+    return [path for path in map(spec_path, names) if path.is_file()]
+
+
+def spec_path(op: str) -> Path:
+    """Where an operator's spec lies: `cases/<operator>.yaml`, or where the operator says."""
+    return operators()[op].cases or Path(str(files("cases"))) / f"{op}.yaml"
 
 
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any], depth: int | None = None) -> dict[str, Any]:

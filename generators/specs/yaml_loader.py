@@ -135,6 +135,11 @@ def load_yaml(path: Path) -> Document:
         before = raw[: error.start]
         place = SourceLocation(file, before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
         raise InputError(f"byte 0x{raw[error.start]:02x} is not UTF-8", place) from None
+    return parse_yaml(file, text)
+
+
+def parse_yaml(file: str, text: str) -> Document:
+    """The YAML in a text; errors as in load_yaml. file is the name that they begin with."""
     builder = _Builder(file, text)
     try:
         data = builder.document()

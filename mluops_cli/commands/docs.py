@@ -1,4 +1,4 @@
-"""`mluops docs`: a page per operator, made from its contract and suites."""
+"""`mluops docs`: a page per operator, made from its contract, definition and suites."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from mluops_cli.commands.options import make_folder, plugin_option
 def command(ops: tuple[str, ...], out: Path, plugins: tuple[Path, ...]) -> None:
     """Write OUT/OP.md for every operator, or for those that are named, operators of other packages included.
 
-    A page holds the tensors with dtypes, layouts and shapes, the parameters, the rules, the criteria, the relations and
-    the suites.
+    A page holds the tensors with dtypes, layouts and shapes, the parameters, the definition, the rules, the criteria,
+    the relations and the suites. The definition is the Markdown file beside the operator's spec; the reference kernel
+    must compute the outputs of its worked examples.
     """
     from generators.operator_registry import operator_named, operators
     from mluops_cli.core.output_files import write_text

@@ -1,4 +1,4 @@
-"""A page per operator, Markdown, out of its contract and suites: what `mluops docs` writes."""
+"""A page per operator, Markdown, out of its contract, definition and suites: what `mluops docs` writes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from generators.contracts.model import Contract, Parameter, TensorSpec
 from generators.contracts.operator import Operator
 from generators.specs.expansion import expand
 from generators.specs.loader import load_spec, spec_files
+from mluops_cli.inspection.definitions import definition
 from mluops_cli.inspection.relation_texts import relation_texts
 
 _TEMPLATE: Final = """\
 # {{ contract.op }}
 
-<!-- made by `make docs` from the operator's contract and suites; don't edit -->
+<!-- made by `mluops docs` from the operator's contract, definition and suites; don't edit -->
 
 {{ text }}
 
@@ -47,6 +48,11 @@ Category {{ contract.category }}
 {% else -%}
 None.
 {% endif %}
+{%- if definition %}
+## Definition
+
+{{ definition }}
+{% endif %}
 ## Rules
 
 | rule | holds when | otherwise | stands in |
@@ -61,6 +67,8 @@ None.
 {% for size, status in contract.zero_elements.items() -%}
 | {{ size }} = 0 | | {{ status }} | design |
 {% endfor %}
+`design`: the design document of the operator; `vendor`: the vendor's library checks it; `ours`: the contract alone.
+
 Workspace: {{ "a null one: BAD_PARAM (design); one too short: BAD_PARAM (ours)" if contract.workspace else "none" }}.
 
 ## Acceptance
@@ -92,7 +100,7 @@ Theoretical work of one call. Operations: {{ operations }}. Bytes: {{ bytes }}.
 
 
 def operator_page(operator: Operator) -> str:
-    """Return one operator's page, Markdown."""
+    """Return one operator's page, Markdown; InputError where its definition is wrong."""
     contract = operator.contract
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     environment.filters |= {
@@ -104,6 +112,7 @@ def operator_page(operator: Operator) -> str:
     return environment.from_string(_TEMPLATE).render(
         contract=contract,
         text=inspect.getdoc(type(operator)) or "",
+        definition=definition(operator),
         tensors=[
             *(("input", tensor, _values(tensor)) for tensor in contract.inputs),
             *(("output", tensor, "") for tensor in contract.outputs),

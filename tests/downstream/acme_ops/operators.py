@@ -11,7 +11,7 @@ EXACT = (Criterion("diff3", 0.0, "a copy"),)
 
 
 class TileRows(Operator):
-    """y[t*N + n] = x[n] for every t from 0 to times - 1."""
+    """The rows of a matrix, repeated."""
 
     cases = Path(__file__).with_name("tile_rows.yaml")
     contract = Contract(
