@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from generators.contracts.conditions import TYPES, of_parameters
+from generators.contracts.conditions import of_parameters
 from generators.contracts.file_parameters import parameter_message
 from generators.contracts.model import Contract, Parameter, TensorSpec
 from generators.contracts.operator import Operator
 from generators.data.kinds import KINDS, names_in
 from generators.error_bounds.precision import PRECISIONS
 from generators.expressions import parse_expression
+from generators.parameters import TYPES
 from schemas.criteria import CRITERIA
 from schemas.dtypes import DTYPES, LAYOUTS
 from schemas.errors import InputError, SourceLocation
@@ -40,7 +41,7 @@ def check_contract(operator: Operator) -> None:
     contract = getattr(operator, "contract", None)
     if not isinstance(contract, Contract):
         raise InputError("has no contract", _place(operator, "contract"))
-    found = list(dict.fromkeys(_mistakes(contract))) or list(_of_message(contract))
+    found = list(dict.fromkeys(_mistakes(operator))) or list(_of_message(contract))
     cases = operator.cases
     if cases is not None and not cases.is_file():
         found.append(("cases", f"cases is {str(cases)!r}, expected the path of a YAML file that exists"))
@@ -63,7 +64,8 @@ def _place(operator: Operator, word: str) -> SourceLocation | None:
     return SourceLocation(file, next((number for number in numbers if wanted.search(lines[number - 1])), first))
 
 
-def _mistakes(contract: Contract) -> Iterator[Mistake]:
+def _mistakes(operator: Operator) -> Iterator[Mistake]:
+    contract = operator.contract
     if not isinstance(contract.op, str) or not _NAME.fullmatch(contract.op):
         yield contract.op, f"op is {contract.op!r}, expected a name of a-z 0-9 _"
     yield from _unknown(contract.category, "category", CATEGORIES)
@@ -91,6 +93,7 @@ def _mistakes(contract: Contract) -> Iterator[Mistake]:
     for parameter in contract.parameters:
         if parameter.follows:
             yield from _expression(parameter.default, f"default of {parameter.name}", names)
+        yield from _of_list(parameter, operator, names)
     yield from _expression(contract.theory_ops, "theory_ops", names)
     yield from _of_relations(contract, names)
 
@@ -153,6 +156,19 @@ def _of_tensor(tensor: TensorSpec, before: list[str], names: Collection[str], *,
             yield from _unknown(kind, f"values of {tensor.name}", KINDS)
         for name in names_in(dist):
             yield from _unknown(name, f"values of {tensor.name}", names)
+
+
+def _of_list(parameter: Parameter, operator: Operator, names: Collection[str]) -> Iterator[Mistake]:
+    """Mistakes in the length of a list, and in what tells it."""
+    name, contract = parameter.name, operator.contract
+    if isinstance(parameter.length, str):
+        yield from _expression(parameter.length, f"length of {name}", names)
+    if parameter.told_by:
+        if parameter.length is None:
+            yield name, f"told_by of {name} is {parameter.told_by!r}, but {name} is no list: expected a length"
+        yield from _unknown(parameter.told_by, f"told_by of {name}", [each.name for each in contract.inputs])
+        if type(operator).told is Operator.told:
+            yield name, f"told_by of {name} needs a method `told` of the operator"
 
 
 def _of_parameter(parameter: Parameter, contract: Contract) -> Iterator[Mistake]:

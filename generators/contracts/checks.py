@@ -82,7 +82,7 @@ class _Checks:
         self._contract = contract
         position = {name: f"_{index}" for index, name in enumerate(contract.tensors)}
         self._names = tuple(position.values())
-        self._unknown: Env = dict.fromkeys(contract.data_sizes, UNKNOWN)
+        self._unknown: Env = dict.fromkeys(contract.data_sizes, UNKNOWN) | dict.fromkeys(contract.told_parameters)
         self._parameters = [*of_parameters(contract)]
         self._tensors = [*of_tensors(contract, position)]
         rules = [*of_rules(contract)]
@@ -116,7 +116,12 @@ class _Checks:
 
     def broken(self, tensors: Iterable[Tensor], env: Env) -> list[Violation]:
         """The violations, see the function of that name."""
-        missing = [each.name for each in self._contract.passed_parameters if env.get(each.name) is None]
+        known = {*env, *self._contract.told_parameters}
+        missing = [
+            each.name
+            for each in self._contract.passed_parameters
+            if each.name not in known or env.get(each.name, 0) is None
+        ]
         found = [Violation(name, (), f"parameter {name} is missing") for name in missing]
         scope = {name: value for name, value in env.items() if value is not None}
         scope.update(zip(self._names, tensors, strict=True))

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from generators.contracts.model import DESIGN, LARGE, Contract, Env, Parameter, Shape, TensorSpec
 from generators.expressions import GLOBALS, UNCOMPUTABLE
+from generators.parameters import is_formed, misshapen
 from schemas.status import BAD_PARAM, SUCCESS
 
 
@@ -44,36 +45,8 @@ class Tensor(Protocol):
         """The strides in elements, None where it is dense."""
 
 
-# Kind of a parameter -> the type of its values; what a message calls one, and several.
-TYPES: Final[Mapping[str, type]] = {"int": int, "float": float, "bool": bool, "string": str}
-_WORDS: Final[Mapping[str, tuple[str, str]]] = {
-    "int": ("one number", "integers"),
-    "float": ("one number", "numbers"),
-    "bool": ("true or false", "of true and false"),
-    "string": ("a text", "texts"),
-}
-
-
-def misshapen(parameter: Parameter, value: Any) -> str | None:
-    """What is wrong with the form of a parameter's value: one of its kind, or a tuple of as many as it has."""
-    if _is_formed(value, parameter.length, parameter.kind):
-        return None
-    shown = list(value) if isinstance(value, tuple) and parameter.length is None else value
-    one, several = _WORDS[parameter.kind]
-    expected = one if parameter.length is None else f"{parameter.length} {several}"
-    if parameter.length is None and parameter.kind == "int" and not isinstance(value, tuple):
-        expected = "an integer"
-    return f"{parameter.name} is {shown}, expected {expected}"
-
-
-def _is_formed(value: Any, length: int | None, kind: str) -> bool:
-    if length is not None:
-        return isinstance(value, tuple) and len(value) == length and all(_is_formed(each, None, kind) for each in value)
-    return type(value) is TYPES[kind] or (kind == "bool" and type(value) is int and value in (0, 1))
-
-
 # What the expressions may call.
-FUNCTIONS: Final[dict[str, Any]] = {**GLOBALS, "int": int, "is_formed": _is_formed}
+FUNCTIONS: Final[dict[str, Any]] = {**GLOBALS, "int": int, "is_formed": is_formed}
 Text = str | Callable[[Env], str]
 
 
@@ -122,20 +95,22 @@ def _of_parameter(parameter: Parameter) -> Iterator[Condition]:
     # A call takes longer than a comparison.
     plain = length is None and parameter.kind == "int"
     form = f"{name}.__class__ is int" if plain else f"is_formed({name}, {length}, {parameter.kind!r})"
-    yield Condition(name, form, lambda scope: misshapen(parameter, scope[name]) or "", ())
-    least, most = (name, name) if length is None else (f"min({name})", f"max({name})")
+    untold = f"{name} is None or " if parameter.told_by else ""  # the values of its input aren't drawn yet
+    yield Condition(name, untold + form, lambda scope: misshapen(parameter, scope[name], scope) or "", ())
 
     def check(holds: str, expected: str) -> Condition:
         text: Text = lambda scope: f"{name} is {scope[name]}, expected {expected}"  # noqa: E731
-        return Condition(name, holds, text, parameter.statuses, parameter.origin)
+        return Condition(name, untold + holds, text, parameter.statuses, parameter.origin)
 
     if parameter.choices is not None:
         words = choices_text(parameter.choices)
         known = f"({', '.join(map(repr, parameter.choices.values()))},)"
         yield check(f"{name} in {known}" if length is None else f"{{*{name}}} <= {{*{known}}}", words)
     if parameter.minimum is not None:
+        least = name if length is None else f"min({name}, default={parameter.minimum})"  # a list may be empty
         yield check(f"{least} >= {parameter.minimum}", _range_text(parameter.minimum, parameter.maximum))
     if parameter.maximum is not None:
+        most = name if length is None else f"max({name}, default={parameter.maximum})"
         yield check(f"{most} <= {parameter.maximum}", _range_text(parameter.minimum, parameter.maximum))
 
 

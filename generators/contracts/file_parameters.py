@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from generators.contracts.model import Contract, Parameter
+from generators.parameters import as_tuples
 from schemas.casefiles.reading import CaseFile
 from schemas.errors import InputError, SourceLocation
 
@@ -27,13 +28,12 @@ def parameters_of(file: CaseFile, contract: Contract | None) -> dict[str, Any]:
     if message is None:
         held = _stored(file)
         if held is None:
-            told = f"the case file's interface has no {_key(contract)}, and the file no metadata of ours"
-            raise InputError(told, place)
-        return {
-            each.name: tuple(held[each.name]) if isinstance(held[each.name], list) else held[each.name]
-            for each in contract.passed_parameters
-            if each.name in held
-        }
+            text = f"the case file's interface has no {_key(contract)}, and the file no metadata of ours"
+            raise InputError(text, place)
+        lists = dict.fromkeys(contract.told_parameters, ())
+        return lists | as_tuples(
+            {each.name: held[each.name] for each in contract.passed_parameters if each.name in held}
+        )
     if not message.IsInitialized():
         missing = ", ".join(message.FindInitializationErrors())
         raise InputError(f"{_key(contract)} is missing or lacks {missing}", place)
@@ -110,5 +110,5 @@ def _value(message: Any, parameter: Parameter) -> Any:
     field = message.DESCRIPTOR.fields_by_name[parameter.name]
     value = getattr(message, parameter.name)
     if parameter.length is not None:
-        return tuple(value) or None
+        return tuple(value) or (() if parameter.told_by else None)
     return value if message.HasField(parameter.name) or field.has_default_value else None

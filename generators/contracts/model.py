@@ -5,7 +5,6 @@ Shape inference, validation of specs, invalid cases, documentation and reports a
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,34 +12,20 @@ from typing import Any, Final, Literal, Protocol
 
 from generators.contracts.relations import Relation
 from generators.expressions import Expression, parse_expression
+from generators.parameters import DESIGN as DESIGN
+from generators.parameters import OURS as OURS
+from generators.parameters import VENDOR as VENDOR
+from generators.parameters import Env as Env
+from generators.parameters import Parameter as Parameter
+from generators.parameters import Params as Params
+from generators.parameters import c_float
 from schemas.criteria import Criterion
 from schemas.status import BAD_PARAM, NOT_SUPPORTED
 
 Shape = tuple[int, ...]  # the dims of a tensor
-Params = Mapping[str, Any]  # parameter name -> int, float, bool, text or a tuple of one of them
-Env = dict[str, Any]  # sizes (int) and parameters (as in Params) by name
 
 LARGE: Final = 2**31  # elements from which on a tensor counts as large
 UNKNOWN: Final = -1  # a size that depends on the data
-# Where a rule stands: "design" or "design SECTION"; "vendor", which the vendor's library checks; "ours", nobody else's.
-DESIGN: Final = "design"
-VENDOR: Final = "vendor"
-OURS: Final = "ours"
-
-
-def c_float(value: float) -> float:
-    """The C float that is nearest to a number: what a case file and a call hold."""
-    return ctypes.c_float(value).value
-
-
-def as_tuples(params: Params) -> Env:
-    """Parameters as contracts have them: the lists of calls and files become tuples."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
-
-
-def as_lists(params: Params) -> dict[str, Any]:
-    """Parameters as calls and files have them: tuples become lists."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in params.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,36 +65,6 @@ class TensorSpec:
     def dims(self) -> tuple[Expression, ...]:
         """The expressions of the shape."""
         return tuple(parse_expression(word) for word in self.shape.split())
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter: a value of its kind, or `length` of them.
-
-    kind is int; float, a C float (a number is rounded to one); bool; or string. minimum and maximum, of numbers, are
-    inclusive; choices names the legal values: word -> value. default is a value or, of int, also an expression; without
-    one the parameter must be given, or be bound by a shape. statuses are what breaking the range is answered with;
-    empty: such a case is refused when a spec is expanded. origin says where the range stands, as in Rule. output =
-    (tensor, dim): the count of an output's rows, a size that depends on the data. It is in the file for its readers;
-    implementations don't get it, and return it in Outcome.scalars. text is for the operator's page.
-    """
-
-    name: str
-    minimum: float | None = None
-    maximum: float | None = None
-    choices: Mapping[str, Any] | None = None
-    length: int | None = None
-    default: Any = None
-    statuses: tuple[str, ...] = (BAD_PARAM,)
-    origin: str = DESIGN
-    output: tuple[str, int] | None = None
-    text: str = ""
-    kind: Literal["int", "float", "bool", "string"] = "int"
-
-    @property
-    def follows(self) -> bool:
-        """Whether the default is an expression over others."""
-        return self.kind == "int" and isinstance(self.default, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +170,11 @@ class Contract:
     def passed_parameters(self) -> tuple[Parameter, ...]:
         """The parameters that are handed to an implementation."""
         return tuple(parameter for parameter in self.parameters if parameter.output is None)
+
+    @cached_property
+    def told_parameters(self) -> frozenset[str]:
+        """The parameters that the values of inputs tell where a spec leaves them out."""
+        return frozenset(parameter.name for parameter in self.parameters if parameter.told_by)
 
     @cached_property
     def _dims(self) -> dict[str, tuple[tuple[str | None, Expression], ...]]:

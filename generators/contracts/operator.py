@@ -61,6 +61,25 @@ class Operator(ABC):
             raise MluopsError(f"reference kernel of {self.contract.op} {text}")
         return {name: outputs[name] for name in wanted}
 
+    def told(self, parameter: str, inputs: Arrays, env: Env) -> Any:
+        """The list that the values of an input tell where a spec leaves it out (Parameter.told_by), a tuple.
+
+        inputs holds that input. env holds the sizes, and the parameters without those that are told.
+        """
+        raise NotImplementedError
+
+    def all_params(
+        self, inputs: Mapping[str, Array | None], shapes: Mapping[str, Shape], params: Params
+    ) -> dict[str, Any]:
+        """The parameters, and those that are left out and that the values of inputs tell; shapes as in baseline."""
+        given = {name: array for name, array in inputs.items() if array is not None}
+        env = self.contract.bind(self.contract.known(shapes), params)
+        return dict(params) | {
+            each.name: self.told(each.name, given, env)
+            for each in self.contract.parameters
+            if each.told_by in given and each.name not in params
+        }
+
     def bounds(
         self,
         inputs: Mapping[str, Array | None],

@@ -17,8 +17,9 @@ from generators.contracts.faults import (
     null_descriptor,
     null_pointer,
 )  # fmt: skip
-from generators.contracts.model import LARGE, Contract, Env, Parameter, Rule, Shape, c_float
+from generators.contracts.model import LARGE, Contract, Env, Parameter, Rule, Shape
 from generators.data.distributions import parse_values
+from generators.parameters import c_float
 from schemas.dtypes import DTYPES
 from schemas.status import SUCCESS
 from schemas.tensor_descriptor import dense_strides
@@ -37,10 +38,10 @@ def other_parameters(base: Case, contract: Contract) -> Iterator[Case]:
         for value in _out_of_range(parameter):
             changed: list[tuple[str, Any]] = [(f"{parameter.name}_{_word(value)}", value)]
             if parameter.length is not None:
-                old = env[parameter.name]
+                old = env.get(parameter.name, ())
                 changed = [
                     (f"{parameter.name}{axis}_{_word(value)}", (*old[:axis], value, *old[axis + 1 :]))
-                    for axis in range(parameter.length)
+                    for axis in range(len(old))
                 ]
             for slug, new in changed:
                 case = _assigned(base, contract, slug, {parameter.name: new})

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contracts.file_parameters import parameters_of
-from generators.contracts.model import as_lists
 from generators.data.random_data import KINDS, RandomData
 from generators.importing.draft import CaseDraft, Imported, Note, TensorDraft, dist_of, plain
 from generators.operator_registry import operators
+from generators.parameters import as_lists
 from schemas.casefiles.enum_numbering import CURRENT, OLD
 from schemas.casefiles.reading import CaseFile, read_case
 from schemas.casefiles.requested_criteria import criteria_of

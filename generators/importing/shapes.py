@@ -14,11 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.contracts.model import Env, TensorSpec, as_tuples
+from generators.contracts.model import Env, TensorSpec
 from generators.data.rng import keyed_generator
 from generators.expressions import UNCOMPUTABLE, Expression, parse_expression
 from generators.importing.config_models import CaseConfig, RandomShape
 from generators.operator_registry import operators
+from generators.parameters import as_tuples
 from generators.specs.fields import MOST_CASES
 from schemas.errors import InputError, SourceLocation
 

@@ -99,7 +99,8 @@ class CaseBuilder:
         if key == _BEYOND and "expect" in raw:
             raise Problem((_BEYOND,), "expect is given too, expected one of the two")
         case = Case(
-            contract.op, suite, name, {each: env[each] for each in self._parameters}, tuple(planned), tuple(computed),
+            contract.op, suite, name, {each: env[each] for each in self._parameters if each in env},
+            tuple(planned), tuple(computed),
             self._criteria_of(raw["criteria"]) if "criteria" in raw else self._criteria,
             convert_expect(raw[key]) if key in raw else (SUCCESS,),
             key == _BEYOND,
@@ -135,7 +136,7 @@ class CaseBuilder:
         except UNCOMPUTABLE as error:
             raise Problem(("params",), f"a default can't be computed: {error}") from None
         for name in self._parameters:
-            if name not in env:
+            if name not in env and name not in self.contract.told_parameters:
                 raise Problem(("params",), f"parameter {name!r} is missing, {self.contract.op} has no default for it")
         return env, shapes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from generators.contracts.conditions import Tensor, misshapen
+from generators.contracts.conditions import Tensor
 from generators.contracts.faults import (
     NULL_HANDLE,
     NULL_PARAMETERS,
@@ -18,8 +18,9 @@ from generators.contracts.faults import (
     null_pointer,
     size_query_null_descriptor,
 )  # fmt: skip
-from generators.contracts.model import Contract, Env, Parameter, Shape, c_float
+from generators.contracts.model import Contract, Env, Parameter, Shape
 from generators.expressions import UNCOMPUTABLE, parse_expression
+from generators.parameters import c_float, misshapen
 from generators.specs.yaml_loader import KeyPath, key_text
 from schemas.dtypes import dtype_named
 from schemas.status import status_name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from generators.contracts import checks
 from generators.contracts.conditions import Violation
-from generators.contracts.model import as_tuples
 from generators.operator_registry import operators
+from generators.parameters import as_tuples
 from mluops_cli.implementations.base import Call
 
 

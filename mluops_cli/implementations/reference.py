@@ -6,8 +6,8 @@ import time
 
 import numpy as np
 
-from generators.contracts.model import as_tuples
 from generators.operator_registry import operators
+from generators.parameters import as_tuples
 from mluops_cli.implementations.base import Array, Call, CannotShow, Implementation, Outcome
 from mluops_cli.implementations.call_contract import violations
 from schemas.errors import InputError

@@ -191,10 +191,13 @@ def _range(parameter: Parameter) -> str:
     elif parameter.kind == "string" and parameter.choices is None:
         found = "any text"
     values = {"int": "integers", "float": "numbers"}.get(parameter.kind, "values")
-    return f"{parameter.length} {values}, each {found}" if parameter.length is not None else found
+    length = f"`{parameter.length}`" if isinstance(parameter.length, str) else parameter.length
+    return f"{length} {values}, each {found}" if length is not None else found
 
 
 def _default(parameter: Parameter) -> str:
+    if parameter.told_by:
+        return f"told by the values of `{parameter.told_by}`"
     return "" if parameter.default is None else f"`{parameter.default}`"
 
 

@@ -37,6 +37,10 @@ class Halve(Operator):
 """
 
 MISTAKES = [
+    ("default=2.0", 'length="M"', 14, "length of factor: unknown 'M': expected one of "),
+    ("default=2.0", 'length="N", told_by="z"', 14, "told_by of factor: unknown 'z': expected one of x"),
+    ("default=2.0", 'length="N", told_by="x"', 14, "told_by of factor needs a method `told` of the operator"),
+    ("default=2.0", 'told_by="x"', 14, "told_by of factor is 'x', but factor is no list: expected a length"),
     (
         '"composite"',
         '"compose"',

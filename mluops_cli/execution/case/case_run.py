@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from generators.contracts.binding import bind
 from generators.contracts.bound_case import Bound
-from generators.contracts.model import LARGE, as_lists
+from generators.contracts.model import LARGE
 from generators.operator_registry import operators
+from generators.parameters import as_lists
 from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Meter, Prepared, Result, error

@@ -10,8 +10,8 @@ import numpy as np
 
 from generators.casegen.node import build_node
 from generators.contracts.case import Case, TensorPlan
-from generators.contracts.model import as_tuples
 from generators.operator_registry import operators
+from generators.parameters import as_tuples
 from mluops_cli.implementations.base import Call, CannotShow, Outcome
 from mluops_cli.implementations.public_node import public_node
 from schemas.casefiles.reading import read_case, write_case

@@ -273,8 +273,9 @@ def _numbers(contract: Contract) -> Iterator[Number]:
             low = 0 if contract.zero_elements.get(size) == SUCCESS else 1
             yield Number(size, None, low, INT_MAX, extent=True)
     for parameter in contract.passed_parameters:
-        # One that follows from the others is left to do so; C floats and texts keep their defaults.
-        if not parameter.follows and parameter.kind in ("int", "bool"):
+        # One that follows from the others is left to do so, as are lists whose length does; C floats and texts keep
+        # their defaults.
+        if not (parameter.follows or isinstance(parameter.length, str)) and parameter.kind in ("int", "bool"):
             yield from _of_parameter(parameter, extent=parameter.name in extents)
 
 
@@ -283,7 +284,7 @@ def _of_parameter(parameter: Parameter, *, extent: bool) -> Iterator[Number]:
     low = min(words, default=0) if parameter.minimum is None else int(parameter.minimum)
     most = 1 if parameter.kind == "bool" else INT_MAX
     high = max(words, default=most) if parameter.maximum is None else int(parameter.maximum)
-    for at in [None] if parameter.length is None else range(parameter.length):
+    for at in range(parameter.length) if isinstance(parameter.length, int) else [None]:
         yield Number(parameter.name, at, low, high, extent and not words, words)
 
 

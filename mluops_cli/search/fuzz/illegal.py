@@ -11,8 +11,9 @@ from random import Random
 from typing import Any, Final
 
 from generators.contracts.case import Case, TensorPlan
-from generators.contracts.model import LARGE, UNKNOWN, as_lists
+from generators.contracts.model import LARGE, UNKNOWN
 from generators.contracts.negative_cases import as_invalid, broken, illegal_variants
+from generators.parameters import as_lists
 from generators.specs.case_builder import CaseBuilder
 from generators.specs.conversions import Problem, expect_words, fault_words, tensor_words
 from mluops_cli.results.symptoms import BREAKS

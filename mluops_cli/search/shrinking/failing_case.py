@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from generators.contracts.binding import bind
 from generators.contracts.bound_case import Bound
-from generators.contracts.model import LARGE, TensorSpec
-from generators.contracts.operator import Operator
+from generators.contracts.model import LARGE, Params, TensorSpec
+from generators.contracts.operator import Array, Operator
 from generators.operator_registry import operators
 from generators.specs.conversions import expect_words, fault_words, tensor_words
 from generators.specs.fields import NOT_IN_NAMES
@@ -41,8 +41,9 @@ def case_of_file(planned: PlannedCase) -> tuple[str, Candidate]:
         if bound.valid and bound.omitted:
             listed = ", ".join(sorted(bound.omitted))
             raise InputError(f"the file holds no values of {listed} ({LARGE} elements or more): can't be shrunk", place)
-        candidate = candidate_of(bound.op, _entry(bound, operator))
-        for name, array in bound.input_arrays().items() if bound.valid else ():
+        inputs = bound.input_arrays() if bound.valid else {}
+        candidate = candidate_of(bound.op, _entry(bound, operator, _params(bound, operator, inputs)))
+        for name, array in inputs.items():
             if array is not None:
                 candidate = candidate.with_values(name, array.copy())
         return _word(bound.suite), candidate
@@ -53,9 +54,15 @@ def _word(text: str) -> str:
     return NOT_IN_NAMES.sub("_", text.lower()).strip("_.-")[:_LONGEST] or "case"
 
 
-def _entry(bound: Bound, operator: Operator) -> dict[str, Any]:
+def _params(bound: Bound, operator: Operator, inputs: Mapping[str, Array | None]) -> Params:
+    """The parameters, without those that the values of inputs tell: they are told of smaller ones too."""
+    own = {name: value for name, value in bound.params.items() if name not in operator.contract.told_parameters}
+    return own if operator.all_params(inputs, bound.shapes, own) == bound.params else bound.params
+
+
+def _entry(bound: Bound, operator: Operator, params: Params) -> dict[str, Any]:
     contract = operator.contract
-    entry: dict[str, Any] = {"name": _word(bound.name), "seed": bound.seed, "params": dict(bound.params)}
+    entry: dict[str, Any] = {"name": _word(bound.name), "seed": bound.seed, "params": dict(params)}
     dtypes: dict[str, str] = {}
     for role, records in (("inputs", bound.inputs), ("outputs", bound.outputs)):
         entry[role] = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from generators.contracts.model import as_tuples
 from generators.operator_registry import operators
+from generators.parameters import as_tuples
 
 Arrays = dict[str, Any]
 Params = dict[str, Any]
