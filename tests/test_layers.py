@@ -16,6 +16,7 @@ pytestmark = pytest.mark.checkout
 
 PACKAGES = ("schemas", "generators", "cases", "mluops_cli")
 MODULES = 14  # a package with more holds a second subject; commands are one module per command
+LINES = 300  # a module with more holds a second idea
 
 # Names that stand more than once with one meaning: of an operator, the base of a package, a command and its engine.
 OPERATORS = {path.stem for path in (PROJECT / "generators" / "operators").glob("[!_]*.py")}
@@ -81,6 +82,11 @@ def test_no_package_holds_too_many_modules() -> None:
     sizes = Counter(path.parent.as_posix() for path in modules() if path.name != "__init__.py")
     del sizes["mluops_cli/commands"]
     assert {package: size for package, size in sizes.items() if size > MODULES} == {}
+
+
+def test_no_module_is_too_long() -> None:
+    lengths = {str(path): (PROJECT / path).read_text(encoding="utf-8").count("\n") for path in modules()}
+    assert {path: lines for path, lines in lengths.items() if lines > LINES} == {}
 
 
 def test_a_name_means_one_thing() -> None:

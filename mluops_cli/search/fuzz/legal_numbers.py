@@ -10,7 +10,8 @@ from typing import Final
 
 from mluops_cli.search.fuzz import number_classes
 from mluops_cli.search.fuzz.call_kinds import TINY, Kind, between
-from mluops_cli.search.fuzz.factors import SIZES_OFTEN, Domain, Number
+from mluops_cli.search.fuzz.factors import SIZES_OFTEN, Domain
+from mluops_cli.search.fuzz.numbers import Number
 
 _BOLD: Final = (0, 0, 1, 1, 1, 2, 3)  # how many numbers of a call may be above the small ones
 _BOLD_OF_PAIRS: Final = (0, 0, 0, 1)  # besides those of the pair
