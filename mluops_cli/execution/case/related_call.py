@@ -7,6 +7,7 @@ from typing import Any
 
 from generators.contracts.checks import violations
 from generators.contracts.model import Contract
+from generators.parameters import as_lists
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
 from mluops_cli.execution.kernel_process.case_memory import CaseMemory
 from mluops_cli.execution.kernel_process.timed_call import Kernel, KernelLost, timed_call, words_of
@@ -51,7 +52,7 @@ def called(
         contract.op,
         {name: memory.placed(_read_only(array)) for name, array in inputs.items()},
         {name: buffer.array for name, buffer in outputs.items()},
-        {name: list(value) if isinstance(value, tuple) else value for name, value in params.items()},
+        as_lists(params),
         descriptors,
     )
     try:

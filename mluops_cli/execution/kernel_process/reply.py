@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from mluops_cli.execution.kernel_process.frames import BrokenChannelError
+from mluops_cli.execution.kernel_process.request import plain
 from mluops_cli.execution.kernel_process.timed_call import Raised, Timed, words_of
 from mluops_cli.implementations.base import (
     AdapterError,
@@ -63,16 +64,21 @@ class Ready(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def done(timed: Timed) -> dict[str, Any]:
-    """The keys of a reply with an outcome."""
+    """The keys of a reply with an outcome; BadAnswer where its fields are of other types than those of Outcome."""
     outcome = timed.outcome
-    return {
+    found = {
         "kind": "done",
         "status": outcome.status,
-        "latency_us": outcome.latency_us,
-        "workspace_bytes": outcome.workspace_bytes,
-        "scalars": dict(outcome.scalars),
+        "latency_us": plain(outcome.latency_us),
+        "workspace_bytes": plain(outcome.workspace_bytes),
+        "scalars": plain(outcome.scalars),
         "host_us": timed.host_us,
     }
+    try:
+        msgspec.convert(found | {"token": ""}, Reply)
+    except msgspec.ValidationError as error:
+        raise BadAnswer(f"the implementation returned an Outcome with a field of another type: {error}") from None
+    return found
 
 
 def raised(error: BaseException) -> dict[str, Any]:

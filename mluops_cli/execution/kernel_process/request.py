@@ -66,7 +66,7 @@ def read_request(request: Mapping[str, Any], memory: AttachedMemory) -> Call:
 
 
 def plain(value: Any) -> Any:
-    """A parameter as JSON has it: numbers of NumPy are those of Python, tuples are lists."""
+    """A value as JSON has it: numbers of NumPy are those of Python, tuples are lists."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):

@@ -74,6 +74,22 @@ def test_an_outcome_arrives_as_it_was() -> None:
     assert arrived(done(Timed(Outcome(), 0.0))) == Timed(Outcome(), 0.0)
 
 
+def test_numbers_of_numpy_in_an_outcome_are_numbers() -> None:
+    outcome: Any = Outcome("SUCCESS", np.float32(1.25), np.int64(64), {"num_act_out": np.int32(7)})
+    assert arrived(done(Timed(outcome, 3.5))) == Timed(Outcome("SUCCESS", 1.25, 64, {"num_act_out": 7}), 3.5)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("latency_us", "fast"), ("scalars", {"num_act_out": 1.5}), ("status", None), ("status", object())],
+)
+def test_a_field_of_another_type_is_a_bad_answer(field: str, value: Any) -> None:
+    """It says which field; a reply that can't be sent would end the process."""
+    outcome = Outcome(**{field: value})
+    with pytest.raises(BadAnswer, match=rf"^the implementation returned an Outcome with .* - at `\$\.{field}"):
+        done(Timed(outcome, 3.5))
+
+
 @pytest.mark.parametrize("kind", [CannotShow, OutOfBounds, Crashed, BadAnswer, AdapterError])
 def test_a_verdict_arrives_as_what_it_was(kind: type[Exception]) -> None:
     with pytest.raises(kind, match=r"^so it is \ud83d$"):
