@@ -204,6 +204,32 @@ def test_the_source_of_an_operator_of_others_counts_with_what_it_imports(spec: P
     assert "unchanged" not in run(3)
 
 
+def test_packages_beside_an_operator_s_do_not_count(tmp_path: Path) -> None:
+    """Neither those that are installed in the same folder, nor those of a virtual environment beside a plug-in."""
+    installed = tmp_path / ".venv" / "lib" / "site-packages"
+    for package in ("acme", "neighbour"):
+        (installed / package).mkdir(parents=True)
+        (installed / package / "__init__.py").write_text("")
+    (installed / "acme" / "helper.py").write_text("FACTOR = 2\n")
+    for file, helper in ((installed / "acme" / "ops.py", "acme.helper"), (tmp_path / "plugin.py", "acme.helper")):
+        file.write_text(PLUGIN.replace("from helper", f"import neighbour\nfrom {helper}"))
+    (tmp_path / "specs").mkdir()
+    spec = tmp_path / "specs" / "scale.yaml"
+    spec.write_text(SCALE)
+    (tmp_path / "of_package.py").write_text("from acme.ops import OPERATORS\n")
+    env = os.environ | {"PYTHONPATH": os.pathsep.join((str(PROJECT), str(installed))), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def key(plugin: str) -> str:
+        command = [sys.executable, "-m", "mluops_cli", "gen", "--spec", str(spec), "--plugin", plugin, "--print-key"]
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True).stdout
+
+    before = {plugin: key(plugin) for plugin in ("plugin.py", "of_package.py")}
+    (installed / "neighbour" / "__init__.py").write_text("changed = True\n")
+    assert {plugin: key(plugin) for plugin in before} == before
+    (installed / "acme" / "helper.py").write_text("FACTOR = 3\n")
+    assert key("of_package.py") != before["of_package.py"]
+
+
 def test_the_key_changes_with_what_decides_the_files(cli: Cli, spec: Path, tmp_path: Path) -> None:
     key = gen(cli, spec, tmp_path / "a", "--print-key")
     assert key[1] == ""
