@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Final
@@ -63,6 +64,14 @@ def check_relative_path(path: str, what: str, base: str, place: SourceLocation |
     if problem:
         raise InputError(f"{what} {_shown(path)} {problem}, expected one below {base}", place)
     return path
+
+
+def path_part(text: str, most: int) -> str:
+    """Return a text as one part of a path: other characters than of names become _, and it has so many bytes at most.
+
+    Texts that differ may give the same part, which may be empty or begin with a dot.
+    """
+    return re.sub(r"[^\w.+~@=,-]+", "_", text).encode(errors="replace")[:most].decode(errors="ignore")
 
 
 def _climbs(parts: tuple[str, ...]) -> bool:

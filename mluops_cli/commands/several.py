@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import rich_click as click
 
 from schemas.errors import InputError
+from schemas.path_names import path_part
 
 if TYPE_CHECKING:
     from mluops_cli.reports.side_by_side.matrix import Matrix
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("html", "md", "csv")
 _ONE: Final = {"junit": "--junit", "ci": "--ci", "base": "--base"}  # reports of one implementation
-_LONGEST: Final = 100  # characters of a folder's name
+_LONGEST: Final = 100  # bytes of a folder's name
 
 
 def result_folders(out: Path, impls: Sequence[str]) -> dict[str, Path]:
@@ -29,7 +29,7 @@ def result_folders(out: Path, impls: Sequence[str]) -> dict[str, Path]:
     for impl in impls:
         if impl in folders:
             raise InputError(f"--impl {impl} is given twice")
-        name = re.sub(r"[^\w.+@=,-]+", "_", impl).strip("._")[:_LONGEST] or "implementation"
+        name = path_part(impl, _LONGEST).strip("._") or "implementation"
         taken = {path.name.casefold() for path in folders.values()}
         number = 1
         while (numbered := name if number == 1 else f"{name}~{number}").casefold() in taken:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
@@ -24,6 +23,7 @@ from schemas.casefiles.external_data import find_external
 from schemas.casefiles.reading import MOST_TEXT, SUFFIXES, read_case
 from schemas.casefiles.writing import TEXT
 from schemas.errors import MluopsError
+from schemas.path_names import path_part
 from schemas.suggest import counted
 
 OUTPUTS: Final = "~outputs"  # ends the name of the file with a case's outputs: no spec can call a case so
@@ -129,7 +129,7 @@ def kept_path(out: Path, case: str, suffix: str) -> Path:
 def _part(text: str, case: str) -> str:
     """One part of a path for a part of a case's id."""
     text, whole = _as_in_results(text), _as_in_results(case).encode()
-    safe = re.sub(r"[^\w.+~@=,-]+", "_", text).lstrip(".").encode()[:_LONGEST].decode(errors="ignore")
+    safe = path_part(text.lstrip("."), _LONGEST)
     return safe if safe and safe == text else f"{safe}~{xxhash.xxh3_64_hexdigest(whole)[:8]}"
 
 

@@ -22,6 +22,15 @@ def cases(tmp_path: Path) -> Path:
     return tmp_path / "cases"
 
 
+def test_a_folder_s_name_fits_into_a_file_system(tmp_path: Path) -> None:
+    """Most file systems take 255 bytes, and a character may have three of them."""
+    one, two = (f"python:/{'核函数' * 60}.py:{name}" for name in ("one", "two"))
+    folders = result_folders(tmp_path, (one, two))
+    for folder in folders.values():
+        folder.mkdir()
+    assert len(set(folders.values())) == 2
+
+
 def test_two_implementations_run_into_folders_of_their_own_and_one_matrix(
     cases: Path, tmp_path: Path, cli: Cli
 ) -> None:
