@@ -20,16 +20,16 @@ _MARK: Final = 0x6D6C756F  # application_id: "mluo"
 _FORMAT: Final = 1
 _WAIT: Final = 30.0  # seconds for another process that is writing
 _TABLES: Final = """
-CREATE TABLE runs (
+CREATE TABLE IF NOT EXISTS runs (
     id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, ref TEXT NOT NULL, started TEXT, impl TEXT NOT NULL,
     mluops TEXT, verdict TEXT NOT NULL
 );
-CREATE TABLE cases (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE settings (
+CREATE TABLE IF NOT EXISTS cases (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS settings (
     id INTEGER PRIMARY KEY, impl TEXT NOT NULL, platform TEXT NOT NULL, device TEXT NOT NULL, options TEXT NOT NULL,
     UNIQUE (impl, platform, device, options)
 );
-CREATE TABLE results (
+CREATE TABLE IF NOT EXISTS results (
     run INTEGER NOT NULL REFERENCES runs, case_id INTEGER NOT NULL REFERENCES cases,
     setting INTEGER NOT NULL REFERENCES settings, case_hash TEXT NOT NULL, status TEXT NOT NULL, reason TEXT NOT NULL,
     criterion TEXT, value REAL, threshold REAL, bound_ratio REAL, latency_us REAL, low_us REAL, high_us REAL,
@@ -118,6 +118,7 @@ class History:
             self._base.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
         )
         if not mark and not self._base.execute("SELECT 1 FROM sqlite_master").fetchone():
+            # IF NOT EXISTS: another process may make them before this one has the lock.
             self._base.executescript(
                 f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {_MARK}; PRAGMA user_version = {_FORMAT}; COMMIT;"
             )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mluops_cli.history.store import History, Setting
+from mluops_cli.history.store import _MARK, _TABLES, History, Setting
 from mluops_cli.results.finished import read_run
 from tests.mluops_cli.conftest import Cli
 from tests.mluops_cli.history.test_change_points import SLOWER, history, slower
@@ -50,6 +52,18 @@ def test_a_run_is_added_once(file: Path, tmp_path: Path, cli: Cli, monkeypatch: 
     assert setting == Setting("tiled", "linux", "card", "o")
     assert [(point.latency, point.status) for point in points] == [(10.0, "pass"), (11.0, "pass")]
     assert [point.high for point in points] == pytest.approx([10.1, 11.11])
+
+
+def test_two_that_make_the_file_at_once_both_have_it(file: Path) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("BEGIN IMMEDIATE")
+        late = pool.submit(lambda: History(file, create=True).close())
+        time.sleep(0.3)  # by now it has seen an empty file, and waits for the lock
+        for statement in (*_TABLES.split(";"), f"PRAGMA application_id = {_MARK}", "PRAGMA user_version = 1", "COMMIT"):
+            other.execute(statement)
+        late.result()
+    with closing(History(file)) as base:
+        assert base.runs == []
 
 
 @pytest.mark.parametrize(
