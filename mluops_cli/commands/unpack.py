@@ -43,12 +43,18 @@ def command(file: Path, target: Path, enum_numbering: str, plugins: tuple[Path, 
         case.take_metadata(found[1] if found else None)
         prepared = prepare(case)
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            making = Path(mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            there = target.is_dir()  # the current folder or a mount point can't be replaced by another folder
+            beside = target if there else target.parent
+            beside.mkdir(parents=True, exist_ok=True)
+            making = Path(mkdtemp(prefix=f".{target.name}.", dir=beside))
             try:
                 _write(prepared, making)
                 making.chmod(0o755)
-                os.replace(making, target)
+                if there:
+                    for path in sorted(making.iterdir()):
+                        os.replace(path, target / path.name)
+                else:
+                    os.replace(making, target)
             finally:
                 shutil.rmtree(making, ignore_errors=True)
         except OSError as error:

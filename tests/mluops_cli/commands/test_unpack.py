@@ -48,6 +48,16 @@ def test_a_folder_with_files_is_left_as_it_is(case: Path, tmp_path: Path, cli: C
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_the_current_folder_is_taken(case: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    monkeypatch.chdir(raw)
+    made = cli("unpack", case, ".")
+    assert (made.code, made.err) == (0, "")
+    assert made.out.split() == sorted(path.name for path in raw.iterdir())
+    assert len(made.out.split()) == 5
+
+
 def test_a_call_that_no_files_show_writes_nothing(tmp_path: Path, cli: Cli) -> None:
     write_psamask(tmp_path / "cases", "null", suite="invalid", expect=["BAD_PARAM"], faults=["null_handle"])
     refused = cli("unpack", tmp_path / "cases" / "null.pb", tmp_path / "raw")

@@ -157,6 +157,12 @@ def test_b9_broken_entry_points_are_named_and_the_others_work(tmp_path: Path) ->
         assert "Traceback" not in ran.stderr
 
 
+def test_a_name_of_a_file_that_no_file_system_takes(tmp_path: Path, run: Callable[..., Any]) -> None:
+    target = f"{tmp_path}/{'long' * 100}.py"
+    ran = run(write_psamask(tmp_path / "cases", "case"), "--impl", f"python:{target}:kernel")
+    assert (ran.code, f"no such Python file: {target}" in ran.err) == (2, True)
+
+
 def test_b9_two_packages_with_one_name(tmp_path: Path) -> None:
     for package in ("one_package", "other_package"):
         entry_point(tmp_path, package, "mluops.implementations", f"good = {package}:Good", GOOD)
