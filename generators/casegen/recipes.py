@@ -22,6 +22,7 @@ from generators.operator_registry import operator_named
 from schemas.version import DATA_VERSION, __version__
 
 _OWN: Final = [Path(str(package.__file__)).parent for package in (generators, schemas)]
+_INSTALLED: Final = frozenset(("site-packages", "dist-packages"))
 _CODE: Final = {".py", ".proto", ".desc"}
 
 
@@ -71,16 +72,18 @@ def _whole(folder: Path, entry: Entry) -> bool:
 
 @cache
 def _source(module: str) -> str:
-    """The hash of our own source, and of the loaded modules in the folder of a module of others, or below its package.
+    """The hash of our own source, and of the loaded modules in the folder of a module of others, or of its package.
 
-    A file beside a plug-in is loaded by it, or is none of it.
+    A file beside a plug-in is loaded by it, or is none of it. Installed packages are not part of what lies beside them.
     """
     file = inspect.getsourcefile(sys.modules[module])
     if file is None or any(Path(file).is_relative_to(root) for root in _OWN):
         return _own_source()
-    root = Path(file).parents[module.count(".")] if "." in module else Path(file).parent
+    below = module.count(".") - (not hasattr(sys.modules[module], "__path__"))  # folders between its own and the root
+    root = Path(file).parents[max(0, below)]
     loaded = [getattr(each, "__file__", None) for each in tuple(sys.modules.values())]
-    files = {Path(found) for found in loaded if found and found.endswith(".py") and Path(found).is_relative_to(root)}
+    beside = {Path(found) for found in loaded if found and found.endswith(".py") and Path(found).is_relative_to(root)}
+    files = {path for path in beside if not _INSTALLED & {root.name, *path.relative_to(root).parts}} | {Path(file)}
     return _own_source() + _hash({path.relative_to(root).as_posix(): path for path in files})
 
 

@@ -104,7 +104,7 @@ def module_name(path: Path) -> str:
 def load_file(path: Path) -> ModuleType:
     """Return a Python file as a module; it finds the modules beside it, as when it is run as a script."""
     path = path.resolve()
-    if not path.is_file():
+    if not os.path.isfile(path):  # not Path.is_file: before Python 3.14 it raises OSError for a name that is too long
         raise InputError(f"no such Python file: {path}")
     name = module_name(path)
     if name in sys.modules:
