@@ -58,13 +58,13 @@ def _swapped(contract: Contract, inputs: Mapping[str, Array], params: Mapping[st
             _values(one, changed)[...] = _values(other, inputs)
             _values(other, changed)[...] = _values(one, inputs)
             yield Hypothesis(
-                "swapped_coordinates", f"coordinates {one.name} and {other.name} swapped", {**inputs, **changed}, params
+                "swapped coordinates", f"coordinates {one.name} and {other.name} swapped", {**inputs, **changed}, params
             )
         pairs = [pair for pair in zip(one.parameters, other.parameters, strict=True) if set(pair) <= params.keys()]
         for chosen in [[pair] for pair in pairs] + ([pairs] if len(pairs) > 1 else []):
             exchanged = {name: params[with_] for pair in chosen for name, with_ in (pair, pair[::-1])}
             text = ", ".join(f"{first} and {second}" for first, second in chosen)
-            yield Hypothesis("swapped_parameters", f"{text} swapped", inputs, {**params, **exchanged})
+            yield Hypothesis("swapped parameters", f"{text} swapped", inputs, {**params, **exchanged})
 
 
 def _values(coordinate: Coordinate, inputs: Mapping[str, Array]) -> Array:
@@ -90,7 +90,7 @@ def _other_ends(
     edges = ended[0].ends == "centres"
     where = "outer edges of the outermost pixels" if edges else "centres of the outermost pixels"
     text = f"-1 and 1 at the {where} (align_corners = {not edges})"
-    yield Hypothesis("other_corners", text, {**inputs, **changed}, params)
+    yield Hypothesis("other corners", text, {**inputs, **changed}, params)
 
 
 def _to_half(values: Array) -> Array:
@@ -126,7 +126,7 @@ def _rounded(inputs: Mapping[str, Array], params: Mapping[str, Any]) -> Iterator
             with np.errstate(all="ignore"):  # beyond half's range values become Inf
                 changed = {name: rounded(inputs[name]).astype(np.float32) for name in chosen}
             text = f"{' and '.join(chosen)} rounded to "
-            yield Hypothesis("rounded_inputs", text, {**inputs, **changed}, params, variant)
+            yield Hypothesis("rounded inputs", text, {**inputs, **changed}, params, variant)
 
 
 def _of_other_items(
@@ -144,5 +144,5 @@ def _of_other_items(
             for text, order in read if name in inputs else ():
                 changed = {name: take_items(inputs[name], axis, count, order)}
                 yield Hypothesis(
-                    "batch_mixed", f"{text} of {name} in place of every item's own", {**inputs, **changed}, params
+                    "mixed batch", f"{text} of {name} in place of every item's own", {**inputs, **changed}, params
                 )

@@ -96,15 +96,22 @@ class _Telling:
 
     def found(self, outcome: Outcome, finding: Finding) -> None:
         """Save the findings, the last one as it was drawn: shrinking it may be interrupted."""
-        if self._saver is not None:
-            self._saver.save([each.saved for each in outcome.findings])
+        self._save(outcome)
+
+    def dropped(self, outcome: Outcome) -> None:
+        """Save the findings without one that is told already."""
+        self._save(outcome)
 
     def settled(self, outcome: Outcome, finding: Finding) -> None:
         """Print and save a finding as it stays."""
-        self.found(outcome, finding)
+        self._save(outcome)
         lines = [f"finding {outcome.settled}: {finding.symptom}", f"  {brief(finding.record.reason)}"]
         lines += [f"  {finding.shrunk}"] if finding.shrunk else []
         self._print("\n".join([*lines, *(line for line in finding.saved.lines() if not line.startswith("    #"))]))
+
+    def _save(self, outcome: Outcome) -> None:
+        if self._saver is not None:
+            self._saver.save([each.saved for each in outcome.findings])
 
     def _print(self, text: str) -> None:
         if self._progress is not None:

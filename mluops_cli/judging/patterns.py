@@ -22,7 +22,7 @@ SHIFTS: Final = (1, -1, 2, -2, 3, -3)
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A recognised pattern: its word in results and a sentence part for people."""
+    """A recognised pattern: the word of its kind, which people read too, and what is so in this output."""
 
     word: str
     text: str
@@ -98,18 +98,18 @@ def _fills(probe: Probe) -> Iterator[Pattern]:
     if probe.sentinels is not None and found.dtype.kind != "b":  # the output may hold either bool rightly
         bits = f"u{probe.sentinels.itemsize}"  # compared as bits: an ordinary NaN is no sentinel
         if np.isin(found.view(bits), probe.sentinels.view(bits)).all():
-            yield Pattern("sentinel", "never written: the buffer still holds what it was filled with")
+            yield Pattern("never written", "never written: the buffer still holds what it was filled with")
             return
     if np.all(found == 0):
         yield Pattern("zero", "zeros instead of values")
         return
     real = found.dtype.kind not in "iub"
     if real and np.all(~np.isfinite(found)):
-        yield Pattern("not_finite", "NaN or Inf where the baseline has another value")
+        yield Pattern("not finite", "NaN or Inf where the baseline has another value")
     elif real and np.all(~np.isfinite(expected)):
         yield Pattern("finite", "a number where the baseline has NaN or Inf")
     elif np.all(expected == 0):
-        yield Pattern("no_zero_fill", "values where the baseline is 0")
+        yield Pattern("values instead of zeros", "values where the baseline is 0")
     elif len(found) >= ENOUGH and np.all(found == found[0]):
         yield Pattern("constant", f"all of them hold {found[0]}")
 
@@ -120,7 +120,7 @@ def _alternatives(probe: Probe) -> Iterator[Pattern]:
         if other.shape == probe.shape and len(probe.at) >= ENOUGH:
             values = np.asarray(flat(other)[probe.at])
             if (~probe.wrong(values, probe.found)).mean() >= NEARLY_ALL:
-                yield Pattern("other_mode", f"the result of {name}")
+                yield Pattern("result of another mode", f"the result of {name}")
 
 
 def _explained(probe: Probe) -> Iterator[Pattern]:
@@ -151,7 +151,7 @@ def _rounded(probe: Probe) -> Iterator[Pattern]:
 
 def rounded_through(dtype: str) -> Pattern:
     """Return the pattern of an output that was rounded through a narrower dtype."""
-    return Pattern(f"rounded_{dtype}", f"rounded through {dtype}")
+    return Pattern(f"rounded through {dtype}", f"rounded through {dtype}")
 
 
 def _places(probe: Probe) -> Iterator[Pattern]:
@@ -230,4 +230,4 @@ def _one_sided(probe: Probe) -> Iterator[Pattern]:
         return
     expected, found = _numbers(probe)
     if len(found) >= MANY and (np.all(found > expected) or np.all(found < expected)):
-        yield Pattern("one_sided", f"always {'above' if found[0] > expected[0] else 'below'} the baseline")
+        yield Pattern("one-sided", f"always {'above' if found[0] > expected[0] else 'below'} the baseline")

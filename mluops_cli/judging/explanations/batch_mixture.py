@@ -46,7 +46,7 @@ def mixed_batch(difference: Difference, axis: int, count: int) -> Iterator[Patte
     allowed = np.maximum(terms, 1) * (whole @ limit) + rounding
     enough = BITS_ENOUGH + count * count  # one bit for each coefficient
     if fits(whole @ b, m, allowed) and difference.evidence(Elements(b, m, np.maximum(allowed, limit))) >= enough:
-        yield Pattern("batch_mixed", f"explained by mixed items of the batch: {_told(whole, own)}")
+        yield Pattern("mixed batch", f"explained by mixed items of the batch: {_told(whole, own)}")
 
 
 def _matched(b: Array, m: Array, limit: Array, own: Array) -> Array | None:

@@ -41,4 +41,4 @@ def low_precision(difference: Difference, accumulated: Accumulations) -> Iterato
         terms = allowed / unit  # at least the sum of the absolute terms
         overflows = ~np.isfinite(whole.output) & (terms > float(info.max))
         if fits(whole.baseline, np.where(overflows, whole.baseline, whole.output), allowed):
-            yield Pattern(f"accumulated_{name}", f"explained by sums in {name}")
+            yield Pattern(f"sums in {name}", f"explained by sums in {name}")

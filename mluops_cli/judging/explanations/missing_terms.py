@@ -18,7 +18,7 @@ _TRIED: Final = 4  # terms per row that are tried, the best ones first
 _SHARES: Final = 32  # terms that are tried in all
 _TOLD: Final = 4
 _ROUNDINGS: Final = 8  # half ULPs of the larger of baseline and output
-_WORDS: Final = {-1: "missing_term", 1: "doubled_term"}
+_WORDS: Final = {-1: "missing term", 1: "doubled term"}
 
 
 @dataclass(frozen=True, slots=True)

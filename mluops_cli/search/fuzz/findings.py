@@ -30,6 +30,11 @@ class Finding:
         comments = (str(self.symptom), self.record.reason[:IN_COMMENT], *filter(None, (self.shrunk,)))
         return SavedEntry(self.symptom.op, SUITE, self.entry, comments)
 
+    def same_call(self, other: Finding) -> bool:
+        """Whether both are of one call: their entries differ in the name at most."""
+        mine, its = ({**each.entry, "name": ""} for each in (self, other))
+        return self.symptom.op == other.symptom.op and mine == its
+
 
 @dataclass(frozen=True, slots=True)
 class Reduced:

@@ -64,7 +64,7 @@ class Outcome:
 
     findings: list[Finding] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
-    again: int = 0  # failures with a symptom that was found before
+    again: int = 0  # failures with a symptom that was found before, or that shrink to the same call as a finding
     problems: list[str] = field(default_factory=list)  # of operators and of mluops itself
     coverage: dict[str, Coverage] = field(default_factory=dict)
     seconds: float = 0.0  # without those that findings were shrunk in
@@ -91,6 +91,9 @@ class Watcher(Protocol):
 
     def settled(self, outcome: Outcome, finding: Finding) -> None:
         """A finding stays as it is now: shrunk, where that is asked for."""
+
+    def dropped(self, outcome: Outcome) -> None:
+        """A finding was shrunk to the call of an earlier one; it counts as a failure like that one."""
 
     def beat(self, outcome: Outcome) -> None:
         """Time has passed."""
@@ -147,6 +150,11 @@ class FuzzRun:
                 reduced = self.reduce(finding, stopped)
                 finding = outcome.findings[outcome.settled] = reduced.finding
                 outcome.interrupted = reduced.interrupted
+            if any(finding.same_call(each) for each in outcome.findings[: outcome.settled]):
+                del outcome.findings[outcome.settled]
+                outcome.again += 1
+                self.watcher.dropped(outcome)
+                continue
             outcome.settled += 1
             self.watcher.settled(outcome, finding)
         return time.monotonic() - start

@@ -32,13 +32,13 @@ def of(word: str, declared: Contract, **env: int) -> list[Hypothesis]:
 
 def test_what_is_not_declared_is_not_tried() -> None:
     found = {each.word for each in hypotheses(contract(), {"image": IMAGE, "grid": GRID}, {}, {})}
-    assert found == {"rounded_inputs"}  # dtypes are known of every operator
+    assert found == {"rounded inputs"}  # dtypes are known of every operator
     assert list(hypotheses(contract(), {"image": IMAGE.astype(np.int32)}, {}, {})) == []
 
 
 def test_columns_are_swapped() -> None:
     pair = (Coordinate("y", "grid", 0), Coordinate("x", "grid", 1))
-    (one,) = of("swapped_coordinates", contract(coordinates=pair))
+    (one,) = of("swapped coordinates", contract(coordinates=pair))
     assert one.text == "coordinates y and x swapped"
     assert one.inputs["grid"].tolist() == [[[0.5, -1], [1, 0.25]], [[-0.5, 0], [-1, 1]]]
     assert one.inputs["image"] is IMAGE
@@ -68,7 +68,7 @@ def test_whole_inputs_and_parameters_are_swapped() -> None:
 def test_the_other_ends(ends: Any) -> None:
     """With centres pixel (g + 1)(S - 1)/2, with edges ((g + 1) S - 1)/2."""
     pair = (Coordinate("y", "grid", 0, ends=ends, size="H"), Coordinate("x", "grid", 1, ends=ends, size="W"))
-    (one,) = of("other_corners", contract(coordinates=pair), H=5, W=3)
+    (one,) = of("other corners", contract(coordinates=pair), H=5, W=3)
     g, moved = GRID.astype(np.float64), one.inputs["grid"]
     for axis, size in ((0, 5), (1, 3)):
         pixels = []
@@ -76,12 +76,12 @@ def test_the_other_ends(ends: Any) -> None:
             pixels.append((values + 1) * (size - 1) / 2 if kind == "centres" else ((values + 1) * size - 1) / 2)
         assert np.allclose(pixels[0], pixels[1], rtol=0, atol=1e-12)
     assert one.text.endswith(f"(align_corners = {ends == 'edges'})")
-    assert of("other_corners", contract(coordinates=pair), H=1, W=3) == []
+    assert of("other corners", contract(coordinates=pair), H=1, W=3) == []
 
 
 def test_roundings_are_those_of_the_dtypes() -> None:
     """1 + 2^-12 lies between 1 and the next tf32 number; 1e-30 is in the range of tf32, not in that of half."""
-    found = {(each.text, each.variant): each.inputs["image"] for each in of("rounded_inputs", contract())}
+    found = {(each.text, each.variant): each.inputs["image"] for each in of("rounded inputs", contract())}
     assert [text for text, variant in found if variant == "half"] == [
         "image rounded to ",
         "grid rounded to ",
@@ -117,14 +117,14 @@ def test_tf32(value: float, expected: float) -> None:
 
 def test_one_input_is_read_at_other_items() -> None:
     declared = contract(relations=(Relation("batch", "batch", size="N", axes={"image": 0, "out": 0}),))
-    found = of("batch_mixed", declared, N=2)
+    found = of("mixed batch", declared, N=2)
     assert [each.text for each in found] == [
         "item 0 of image in place of every item's own",
         "the item before of image in place of every item's own",
     ]
     assert np.array_equal(found[0].inputs["image"], IMAGE[[0, 0]])
     assert np.array_equal(found[1].inputs["image"], IMAGE[[1, 0]])
-    assert of("batch_mixed", declared, N=1) == []
+    assert of("mixed batch", declared, N=1) == []
 
 
 def test_what_bundled_contracts_declare_exists() -> None:

@@ -82,6 +82,20 @@ def test_a_finding_is_saved_and_is_the_same_case_again(
     assert right.code == 0
 
 
+def test_findings_that_shrink_to_one_call_are_told_and_saved_once(cli: Cli, tmp_path: Path) -> None:
+    """The kernel leaves zeros unwritten: most symptoms of other regions shrink to one of two calls of one element."""
+    impl = f"python:{FAULTY}/psamask.py:no_zero_fill"
+    save = tmp_path / "found.yaml"
+    ran = cli("fuzz", "psamask_backward", "--impl", impl, "--cases", 40, "--save", save, "-j", 1)
+    told, saved = (re.findall(r"- name: \S+\n((?: {6}.*\n)+)", text) for text in (ran.out, save.read_text()))
+    assert told == saved
+    assert len(told) == len(set(told))
+    counts = re.search(r"cases in .*: (\d+) fail,[^!]*\n(\d+) findings, (\d+) further failures like them", ran.out)
+    assert counts is not None, ran.out
+    failed, findings, again = map(int, counts.groups())
+    assert (findings, again) == (len(told), failed - len(told))
+
+
 def test_a_crash_is_a_finding(cli: Cli, kernels: Path) -> None:
     ran = cli("fuzz", "roi_crop_forward", "--impl", f"python:{kernels}:crash", "--cases", 2, "-j", 1)
     assert ran.code == 1

@@ -84,7 +84,7 @@ def test_a_diagnosis_without_a_word(tmp_path: Path, cli: Cli, monkeypatch: pytes
     rows = table(ran.out)
     assert {name: rows[f"named: {name}"] for name in NAMED} == {name: [1, 1, 0, 0, 0] for name in NAMED}
     monkeypatch.setattr(explain, "constant_factor", lambda difference: [])
-    monkeypatch.setattr(explain, "wrong_terms", lambda difference, terms: [Pattern("missing_term", "x[0] missing")])
+    monkeypatch.setattr(explain, "wrong_terms", lambda difference, terms: [Pattern("missing term", "x[0] missing")])
     ran = cli("selftest", tmp_path, "-k", "around")
     assert ran.code == 1
     assert "  MISSED: named: factor in grad_input (" in ran.out

@@ -48,7 +48,7 @@ def planted(fault: str, b: Array) -> Any:
         return m, "zero", [("tail", 2, 60, 63)], (0, 0, 60)
     if fault == "sentinel":
         m[2] = -777
-        return m, "sentinel", [("index", 0, 2, 2)], (2, 0, 0)
+        return m, "never written", [("index", 0, 2, 2)], (2, 0, 0)
     if fault == "shifted":
         return np.roll(b, 1, axis=1), "shifted", [], (0, 0, 0)
     if fault == "transposed":
@@ -60,16 +60,16 @@ def planted(fault: str, b: Array) -> Any:
         m[:, [3, 9]] = b[:, [9, 3]]
         return m, "swapped", [("block", 1, 3, 9)], (0, 3, 0)
     if fault == "rounded through half":
-        return b.astype("f2").astype("f4"), "rounded_half", [], (0, 0, 0)
+        return b.astype("f2").astype("f4"), "rounded through half", [], (0, 0, 0)
     if fault == "rounded through bfloat16":
-        return b.astype(ml_dtypes.bfloat16).astype("f4"), "rounded_bfloat16", [], (0, 0, 0)
+        return b.astype(ml_dtypes.bfloat16).astype("f4"), "rounded through bfloat16", [], (0, 0, 0)
     if fault == "factor":
         return b * np.float32(1.01), "factor", [], (0, 0, 0)
     if fault == "NaN":
         m[0, 5, 7:9] = np.nan
-        return m, "not_finite", [], (0, 5, 7)
+        return m, "not finite", [], (0, 5, 7)
     if fault == "one-sided":
-        return b + np.abs(data(*b.shape)[::-1]) * 0.1, "one_sided", [], (0, 0, 0)
+        return b + np.abs(data(*b.shape)[::-1]) * 0.1, "one-sided", [], (0, 0, 0)
     if fault == "channel block":
         m[:, :, 16:32] = data(4, 40, 16)
         return m, None, [("block", 2, 16, 31)], (0, 0, 16)
@@ -98,7 +98,7 @@ def test_the_words_begin_with_the_count() -> None:
 def test_a_bool_says_nothing_of_having_been_written() -> None:
     """Whatever a bool buffer is filled with, a kernel may have written it."""
     diagnosis = found(np.array([False] * 6), np.array([True] * 6), sentinels=np.array([True]))
-    assert words(diagnosis) == ["no_zero_fill"]
+    assert words(diagnosis) == ["values instead of zeros"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -125,7 +125,7 @@ def test_missing_zero_fill_and_index_off_by_one() -> None:
     b[:, 50:] = 0
     m = b.copy()
     m[:, 50:] = data(8, 50)
-    assert words(found(b, m)) == ["no_zero_fill"]
+    assert words(found(b, m)) == ["values instead of zeros"]
     indices = np.arange(1000, dtype=np.int32) * 7
     off = found(indices, indices + 1)
     assert (words(off), off.patterns[0].text) == (["offset"], "the baseline plus 1")

@@ -211,7 +211,7 @@ def test_replacing_the_array_of_an_output_is_writing_nothing(tmp_path: Path) -> 
     path = write_alien(tmp_path / "case.pb", values(40))
     result = result_of(path, "replaces")
     assert result["status"] == "fail"
-    assert result["outputs"]["out0"]["diagnosis"]["patterns"][0]["word"] == "sentinel"
+    assert result["outputs"]["out0"]["diagnosis"]["patterns"][0]["word"] == "never written"
 
 
 @pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")

@@ -25,19 +25,19 @@ H_MASK, W_MASK = 2 * H - 1, 2 * W - 1  # covers the feature: no zero in the outp
 
 # fault -> pattern word, part of its text, regions (kind, axis, first, last)
 NAMED: dict[str, tuple[str, str, list[tuple[Any, ...]]]] = {
-    "writes_nothing": ("sentinel", "never written", []),
-    "last_channels_unwritten": ("sentinel", "never written", [("tail", 3, 37, 41)]),
+    "writes_nothing": ("never written", "never written", []),
+    "last_channels_unwritten": ("never written", "never written", [("tail", 3, 37, 41)]),
     "all_zero": ("zero", "zeros instead of values", []),
     "last_batch_zero": ("zero", "zeros instead of values", [("index", 0, 2, 2)]),
-    "other_mode": ("other_mode", "the result of psa_type = distribute", []),
+    "other_mode": ("result of another mode", "the result of psa_type = distribute", []),
     "shifted_channels": ("shifted", "shifted by 1 along axis 3", []),
     "axes_swapped": ("transposed", "axes 1 and 2 are swapped", []),
-    "batch_offset_lost": ("batch_mixed", "every item holds item 0", [("tail", 0, 1, 2)]),
-    "through_half": ("rounded_half", "rounded through half", []),
-    "through_bfloat16": ("rounded_bfloat16", "rounded through bfloat16", []),
+    "batch_offset_lost": ("mixed batch", "every item holds item 0", [("tail", 0, 1, 2)]),
+    "through_half": ("rounded through half", "rounded through half", []),
+    "through_bfloat16": ("rounded through bfloat16", "rounded through bfloat16", []),
     "scaled": ("factor", "times 1.01", []),
-    "biased": ("one_sided", "always above the baseline", []),
-    "not_a_number": ("not_finite", "NaN or Inf where", [("index", 1, 2, 2), ("index", 2, 3, 3), ("block", 3, 4, 9)]),
+    "biased": ("one-sided", "always above the baseline", []),
+    "not_a_number": ("not finite", "NaN or Inf where", [("index", 1, 2, 2), ("index", 2, 3, 3), ("block", 3, 4, 9)]),
     "rows_exchanged": ("swapped", "indices 1 and 4 of axis 1", [("block", 1, 1, 4)]),
 }
 

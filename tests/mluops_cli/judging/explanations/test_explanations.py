@@ -131,9 +131,9 @@ def test_rounding_the_result_and_adding_in_a_lower_precision_are_told_apart(name
         return np.asarray(100 * unit * np.abs(terms).sum(axis=0), F)
 
     (once,) = low_precision(changed(b, b.astype(dtype).astype(F), bound), accumulated)
-    assert (once.word, asked) == (f"rounded_{name}", [])
+    assert (once.word, asked) == (f"rounded through {name}", [])
     (often,) = low_precision(changed(b, half_sums(terms, dtype), bound), accumulated)
-    assert (often.word, often.text, asked) == (f"accumulated_{name}", f"explained by sums in {name}", [name])
+    assert (often.word, often.text, asked) == (f"sums in {name}", f"explained by sums in {name}", [name])
     assert list(low_precision(changed(b, half_sums(terms, dtype), bound), no_bound)) == []
 
 
@@ -144,7 +144,7 @@ def test_sums_that_overflow_half_are_explained_where_their_terms_are_so_large() 
     m[7], m[8] = np.inf, np.nan
     m[:60] = m[:60].astype(np.float16)
     (pattern,) = low_precision(changed(b, m), lambda _: limit)
-    assert pattern.word == "accumulated_half"
+    assert pattern.word == "sums in half"
     assert list(low_precision(changed(b, m), lambda _: np.where(np.arange(100) == 7, F(1), limit))) == []
 
 
@@ -281,9 +281,9 @@ def test_a_missing_and_a_doubled_term_are_named() -> None:
     rows = data(40, 6)
     b, bound = summed(rows), np.full((20, 6), 1e-6, F)
     (pattern,) = wrong_terms(changed(b, without(rows, 7), bound), terms_of(rows))
-    assert (pattern.word, pattern.text) == ("missing_term", "explained by the term of x[7] missing")
+    assert (pattern.word, pattern.text) == ("missing term", "explained by the term of x[7] missing")
     (pattern,) = wrong_terms(changed(b, without(rows, 8, times=2), bound), terms_of(rows))
-    assert (pattern.word, pattern.text) == ("doubled_term", "explained by the term of x[8] added twice")
+    assert (pattern.word, pattern.text) == ("doubled term", "explained by the term of x[8] added twice")
 
 
 def test_several_sums_that_lack_a_term_each() -> None:
@@ -379,4 +379,4 @@ def test_a_large_output_is_thinned() -> None:
     assert found(changed(b, b * F(1.01), np.full(b.shape, 1e-7, F)), Known()) == ["factor"]
     assert found(changed(b, b[::-1], np.full(b.shape, 1e-7, F)), Known(batch=(0, 2))) == []
     halves = b.reshape(2, -1)[::-1].reshape(b.shape)
-    assert found(changed(b, halves, np.full(b.shape, 1e-7, F)), Known(batch=(0, 2))) == ["batch_mixed"]
+    assert found(changed(b, halves, np.full(b.shape, 1e-7, F)), Known(batch=(0, 2))) == ["mixed batch"]

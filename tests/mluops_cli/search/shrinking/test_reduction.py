@@ -27,7 +27,7 @@ ENTRY: dict[str, Any] = {
     "sizes": {"N": 1, "H": 2, "W": 2},
     "params": {"psa_type": "collect", "h_mask": 1, "w_mask": 1},
 }
-FOUND = Finding(Symptom(OP, "y", "sentinel"), ENTRY, Record("case", OP, "fuzz", "file", "impl", status="fail"))
+FOUND = Finding(Symptom(OP, "y", "never written"), ENTRY, Record("case", OP, "fuzz", "file", "impl", status="fail"))
 
 
 class Failing(InProcess):
@@ -77,7 +77,7 @@ def test_a_signal_while_the_smallest_hang_is_run_at_length_leaves_it(
     use(monkeypatch, runner)
     start = candidate_of(OP, ENTRY)
     judge = reduction.symptom_judge()
-    wanted = Symptom(OP, "y", "sentinel")
+    wanted = Symptom(OP, "y", "never written")
     found = reduction.reduced_hang(start, "fuzz", CaseOptions(), judge, lambda: runner.interrupted, wanted)
     assert found is not None
     assert found.interrupted
