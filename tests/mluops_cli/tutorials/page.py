@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,26 +14,34 @@ from typing import Final
 from tests.conftest import PROJECT
 from tests.mluops_cli.conftest import Cli
 
-# A command with its exit code; a block and the last file that is named before it.
+# A command, what it says behind a # and what it prints; a block, and the last file that is named before it.
 STEPS: Final = re.compile(
-    r"^    (?P<command>(?:mluops|cp|cc) [^#\n]+?)(?:\s+# exit code (?P<code>\d+))?$"
+    r"^    (?P<prompt>\$ )?(?P<command>(?:mluops|pytest|cp|cc) [^#\n]+?)(?:\s+# (?P<remark>[^\n]+))?\n"
+    r"(?P<printed>(?(prompt)(?:    (?!\$ )[^\n]+\n)*))"
     r"|(?:^|[^`])`(?P<name>[\w.]+\.\w+)`(?!`)"
-    r"|^```(?P<kind>\w+)\n(?P<block>.*?)^```$",
+    r"|^```(?P<kind>\w+)\n(?:# (?P<own_name>[\w.]+\.\w+)\n)?(?P<block>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+FROM: Final = {"finding-faults.md": "## From a finding to a better suite"}  # page -> where its steps begin
 
 
 @dataclass(frozen=True)
 class Command:
-    """Words, and what they exit with."""
+    """Words; behind a # what comes of them; what the page shows of their output."""
 
     words: list[str]
-    code: int
+    remark: str
+    printed: list[str]
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        return int(self.remark.removeprefix("exit code ")) if self.remark.startswith("exit code ") else 0
 
 
 @dataclass(frozen=True)
 class Block:
-    """A file, or a change of one (kind diff)."""
+    """A file or what is added to it, a change of one (kind diff), or something to read (kind text)."""
 
     name: str
     kind: str
@@ -42,14 +50,21 @@ class Block:
 
 def steps(page: str) -> Iterator[Command | Block]:
     """What a reader of the page does."""
-    name = ""
-    for step in STEPS.finditer((PROJECT / "docs" / page).read_text(encoding="utf-8")):
+    name, text = "", (PROJECT / "docs" / page).read_text(encoding="utf-8")
+    for step in STEPS.finditer(text, text.index(FROM.get(page, ""))):
         if step["command"]:
-            yield Command(shlex.split(step["command"]), int(step["code"] or 0))
+            printed = [line[4:] for line in step["printed"].splitlines()]
+            yield Command(shlex.split(step["command"]), step["remark"] or "", printed)
         elif step["name"]:
             name = step["name"]
-        elif step["kind"] != "text":
+        else:
+            name = step["own_name"] or name
             yield Block(name, step["kind"], step["block"])
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    """The texts of the blocks of a kind."""
+    return [step.text for step in steps(page) if isinstance(step, Block) and step.kind == kind]
 
 
 def changed(text: str, diff: str) -> str:
@@ -62,13 +77,20 @@ def changed(text: str, diff: str) -> str:
 
 def write(block: Block, folder: Path) -> None:
     """What the block says, done to its file."""
+    if block.kind == "text":
+        return
     path = folder / block.name
-    text = changed(path.read_text(encoding="utf-8"), block.text) if block.kind == "diff" else block.text
-    path.write_text(text, encoding="utf-8")
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    path.write_text(changed(text, block.text) if block.kind == "diff" else text + block.text, encoding="utf-8")
 
 
-def follow(page: str, folder: Path, cli: Cli) -> list[str]:
-    """Do what the page says in this folder, the current one; what each command of mluops printed."""
+def follow(
+    page: str, folder: Path, cli: Cli, programs: Mapping[str, Callable[[Command], object]] | None = None
+) -> list[str]:
+    """Do what the page says in this folder, the current one; what each command of mluops printed.
+
+    programs run the commands that are neither mluops's nor the system's.
+    """
     shutil.copytree(PROJECT / "examples", folder / "examples")
     printed = []
     for step in steps(page):
@@ -78,6 +100,8 @@ def follow(page: str, folder: Path, cli: Cli) -> list[str]:
             ran = cli(*step.words[1:])
             assert ran.code == step.code, f"{step.words}\n{ran.out}{ran.err}"
             printed.append(ran.out + ran.err)
+        elif programs and step.words[0] in programs:
+            programs[step.words[0]](step)
         else:
             subprocess.run(step.words, cwd=folder, check=True)
     return printed

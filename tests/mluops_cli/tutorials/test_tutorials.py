@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import click
@@ -13,11 +14,12 @@ from schemas.protos import messages as proto
 from schemas.wire.value_fields import BITS, FIELDS
 from tests.conftest import PROJECT
 from tests.mluops_cli.conftest import Cli
-from tests.mluops_cli.tutorials.page import Block, changed, follow, steps, write
+from tests.mluops_cli.tutorials.page import Block, blocks, changed, follow, steps, write
 
 PAGES = {  # page -> its commands of mluops
     "case-files.md": 4,
     "ci/README.md": 7,
+    "finding-faults.md": 9,
     "first-kernel-c.md": 6,
     "first-kernel-pytorch.md": 3,
     "first-kernel-triton.md": 3,
@@ -27,7 +29,6 @@ PAGES = {  # page -> its commands of mluops
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_are_right_and_changes_fit(page: str, tmp_path: Path) -> None:
-    (tmp_path / "kernel.c").write_bytes((PROJECT / "examples/exec_c/voxel_pooling.c").read_bytes())
     commands = 0
     for step in steps(page):
         if isinstance(step, Block):
@@ -41,6 +42,8 @@ def test_commands_are_right_and_changes_fit(page: str, tmp_path: Path) -> None:
             assert command is not None
             command.make_context(name, arguments, parent=context, resilient_parsing=True)
             commands += 1
+        elif step.words[0] == "cp":
+            shutil.copy(PROJECT / step.words[1], tmp_path / step.words[2])
     assert commands == PAGES[page]
 
 
@@ -51,7 +54,6 @@ def test_a_change_that_does_not_fit_is_seen() -> None:
 
 
 @pytest.mark.parametrize("page", ["ci/README.md", "first-kernel-c.md"])
-@pytest.mark.slow
 def test_following_a_tutorial(page: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     printed = "".join(follow(page, tmp_path, cli))
@@ -59,7 +61,6 @@ def test_following_a_tutorial(page: str, tmp_path: Path, cli: Cli, monkeypatch: 
         assert "explained by the term of input_features[0, 0] missing" in printed
 
 
-@pytest.mark.slow
 def test_the_new_operator(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     listed, *_, fuzzed, _ = follow("new-operator.md", tmp_path, cli)
@@ -71,8 +72,7 @@ def test_the_new_operator(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPa
 def test_the_page_of_case_files(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     follow("case-files.md", tmp_path, cli)
-    text = (PROJECT / "docs" / "case-files.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (shown,) = blocks("case-files.md", "text")
     assert (tmp_path / "one_cell.prototxt").read_text(encoding="utf-8") == shown
 
 
