@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -25,13 +26,14 @@ _Size = tuple[
 class FailureGroup:
     """Cases that fail alike: how many, the smallest one, and the ids of the smallest ones, which begin with it.
 
-    what: what is wrong with all of them. common: what all have in common and no passing case of the operator has; empty
-    where that is nothing simple.
+    what: what is wrong with all of them. which: `valid` or `invalid` where both kinds of cases fail so. common: what
+    all have in common and no passing case of the operator has; empty where that is nothing simple.
     """
 
     what: str
     smallest: Record
     count: int = 0
+    which: str = ""
     common: str = ""
     sizes: list[_Size] = field(default_factory=list)
 
@@ -45,9 +47,14 @@ class FailureGroup:
         """The number of cases whose ids aren't in cases."""
         return self.count - len(self.sizes)
 
+    @property
+    def title(self) -> str:
+        """What tells the group from the others."""
+        return f"{self.what} ({self.which} cases)" if self.which else self.what
+
     def __str__(self) -> str:
         common = f", {'both' if self.count == 2 else 'all'} with {self.common}" if self.common else ""
-        return f"{counted(self.count, 'case')}{common}: {self.what}"
+        return f"{counted(self.count, 'case')}{common}: {self.title}"
 
 
 @dataclass(slots=True)
@@ -94,7 +101,9 @@ class FailureGroups:
 
     def groups(self) -> list[FailureGroup]:
         """The groups, the one with the smallest case first."""
+        told = Counter(symptom for symptom, _ in self._kinds)
         for (symptom, legal), kind in self._kinds.items():
+            kind.group.which = "" if told[symptom] == 1 else "valid" if legal else "invalid"
             passing = self._passing.get((symptom.op, legal), {})
             kind.group.common = in_common(kind.seen, passing) if kind.group.count > 1 else ""
         return sorted((kind.group for kind in self._kinds.values()), key=lambda group: group.sizes[0])

@@ -72,6 +72,18 @@ def test_invalid_calls_are_compared_with_invalid_calls() -> None:
     assert group.common == "even w_mask"
 
 
+def test_one_exception_in_valid_and_invalid_cases_has_two_titles() -> None:
+    valid, invalid, refused = (record(name, "error") for name in ("a", "b", "c"))
+    invalid.expected_status = refused.expected_status = ["BAD_PARAM"]
+    for each in (valid, invalid, refused):
+        each.reason = "raised KeyError: 0"
+    assert [str(group) for group in FailureGroups([valid, invalid, refused]).groups()] == [
+        "1 case: op, error: raised KeyError: 0 (valid cases)",
+        "2 cases: op, error: raised KeyError: 0 (invalid cases)",
+    ]
+    assert [group.title for group in FailureGroups([invalid, refused]).groups()] == ["op, error: raised KeyError: 0"]
+
+
 def test_a_case_alone_has_nothing_in_common_and_neither_has_an_operator_that_never_passes() -> None:
     (alone,) = FailureGroups([record("a", "fail", w_mask=4), record("b", w_mask=3)]).groups()
     (never,) = FailureGroups([record("a", "fail", w_mask=4), record("b", "fail", w_mask=4)]).groups()
