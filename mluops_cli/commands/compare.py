@@ -33,7 +33,7 @@ def command(
     waivers: Path | None,
 ) -> int:
     """Compare the runs in OLD and NEW by case id. Exit code 1 where a case fails that didn't, on the rest by policy."""
-    from mluops_cli.commands.outcomes import read
+    from mluops_cli.commands.outcomes import read_whole
     from mluops_cli.core.output_files import STDOUT, refuse_inputs, write_text
     from mluops_cli.reports.markdown.changes import changes_markdown, changes_text
     from mluops_cli.results.compare import compare_runs
@@ -42,7 +42,7 @@ def command(
 
     refuse_inputs({"--json": json_file, "--md": md_file}, [*run_files(old), *run_files(new), policy, waivers])
     rules = (load_policy(policy).against_base if policy else None) or Changes()
-    found = compare_runs(read(old), read(new, waivers), rules.grown or growth)
+    found = compare_runs(read_whole(old), read_whole(new, waivers), rules.grown or growth)
     if json_file:
         write_text(json_file, json.dumps(found.as_json(), indent=1, allow_nan=False) + "\n")
     if md_file:

@@ -25,12 +25,12 @@ def command(out: Path, policy: Path | None, base: Path | None, waivers: Path | N
 
     Without a policy: no fail, error, crash, timeout, xpass or mistrusted, at least one pass, and nothing left out.
     """
-    from mluops_cli.commands.outcomes import read
+    from mluops_cli.commands.outcomes import read, read_whole
     from mluops_cli.results.gate import Policy, broken_rules, load_policy
 
     rules = load_policy(policy) if policy else Policy()
     run = read(out, waivers)
-    broken = broken_rules(run, rules, read(base) if base else None)
+    broken = broken_rules(run, rules, read_whole(base) if base else None)
     for sentence in broken:
         click.echo(sentence)
     if broken:

@@ -45,7 +45,8 @@ def add(out: Path, ref: str | None, file: Path) -> int:
     A run that is there already is not added again. Exit code: 0 added or there, 2 OUT is no run, empty, or a shard.
     """
     from mluops_cli.commands.outcomes import read
-    from mluops_cli.history.store import History, require_whole
+    from mluops_cli.history.store import History
+    from mluops_cli.results.finished import require_whole
     from schemas.suggest import counted
 
     found = read(out)

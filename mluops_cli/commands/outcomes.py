@@ -37,3 +37,12 @@ def read(out: Path, waivers: Path | None = None) -> FinishedRun:
     run = read_run(out, waive)
     gc.freeze()  # the command ends soon: no search for reference cycles among the records
     return run
+
+
+def read_whole(out: Path, waivers: Path | None = None) -> FinishedRun:
+    """Read a run that is compared with others; InputError for a shard, which lacks most cases."""
+    from mluops_cli.results.finished import require_whole
+
+    run = read(out, waivers)
+    require_whole(run)
+    return run

@@ -31,11 +31,11 @@ def command(folders: tuple[Path, ...], base: Path | None, waivers: Path | None, 
     none is asked for): operators by implementations with verdicts, latency ratios and bound ratios.
     """
     from mluops_cli.commands.outcomes import read
-    from mluops_cli.commands.several import check_formats, write_matrix
+    from mluops_cli.commands.several import check_formats, read_each, write_matrix
 
     if len(folders) > 1:
         check_formats(given | {"base": base})
-        write_matrix([read(folder, waivers) for folder in folders], given)
+        write_matrix(read_each(folders, waivers), given)
         return 0
     (out,) = folders
     run = read(out, waivers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -43,6 +44,18 @@ def check_formats(given: Mapping[str, Any]) -> None:
     for name, option in _ONE.items():
         if given.get(name):
             raise InputError(f"{option} takes one implementation: `mluops report OUT/<implementation> {option} ...`")
+
+
+def read_each(folders: Sequence[Path], waivers: Path | None) -> list[FinishedRun]:
+    """Read the runs that are to stand side by side; InputError for a shard, and for a folder that is given twice."""
+    from mluops_cli.commands.outcomes import read_whole
+
+    known: dict[str, Path] = {}
+    for folder in folders:
+        first = known.setdefault(os.path.realpath(folder), folder)
+        if first is not folder:
+            raise InputError(f"{folder} is the folder {first} again: expected the results of another implementation")
+    return [read_whole(folder, waivers) for folder in folders]
 
 
 def write_matrix(runs: Sequence[FinishedRun], given: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ import xxhash
 
 from mluops_cli.core.case_options import CaseOptions, read_options
 from mluops_cli.core.record import Record
-from mluops_cli.results.finished import FinishedRun, run_files, worst
+from mluops_cli.results.finished import FinishedRun, require_whole, run_files, worst
 from schemas.errors import InputError, SourceLocation, UnavailableError
 
 _MARK: Final = 0x6D6C756F  # application_id: "mluo"
@@ -85,14 +85,6 @@ class Point(NamedTuple):
     latency: float | None
     low: float | None
     high: float | None
-
-
-def require_whole(run: FinishedRun) -> None:
-    """InputError for what is no run of its own: a shard, or a run that was cut off before its first case."""
-    if run.tally.partial:
-        raise InputError(f"{run.out} holds a shard: `mluops merge` makes one run of all shards")
-    if not run.records and not run.summary:
-        raise InputError(f"{run.out} holds no result and no summary: the run was cut off before its first case")
 
 
 def _judging(run: FinishedRun) -> str:

@@ -205,6 +205,14 @@ def run_files(out: Path) -> tuple[Path, Path]:
     return out / RESULTS, out / SUMMARY
 
 
+def require_whole(run: FinishedRun) -> None:
+    """InputError for what is no run of its own: a shard, or a run that was cut off before its first case."""
+    if run.tally.partial:
+        raise InputError(f"{run.out} holds a shard: `mluops merge` makes one run of all shards")
+    if not run.records and not run.summary:
+        raise InputError(f"{run.out} holds no result and no summary: the run was cut off before its first case")
+
+
 def _is_partial(shard: Any) -> bool:
     """Whether the run was that of a part of the selected cases, by the summary's I/N."""
     try:

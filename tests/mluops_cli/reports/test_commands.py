@@ -133,6 +133,29 @@ def test_compare_exit_codes_and_formats(tmp_path: Path, capsys: pytest.CaptureFi
     assert "1 case gone since the base run: op/s/c." in capsys.readouterr().err
 
 
+def test_a_shard_is_no_run_to_compare_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = write_run(tmp_path / "whole", [record("op/s/a"), record("op/s/b")])
+    shard = write_run(tmp_path / "shard", [record("op/s/a")], shard="1/2")
+    capsys.readouterr()
+    for arguments in (
+        ("gate", whole, "--base", shard), ("compare", shard, whole), ("compare", whole, shard),
+        ("report", whole, shard), ("report", shard, whole),
+    ):  # fmt: skip
+        assert called(*arguments) == 2, arguments
+        told = capsys.readouterr()
+        assert (told.out, told.err) == ("", f"{shard} holds a shard: `mluops merge` makes one run of all shards\n")
+
+
+def test_a_folder_is_one_implementation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = write_run(tmp_path / "out", [record("op/s/a")])
+    (tmp_path / "link").symlink_to(out)
+    for again in (out, tmp_path / "link", out / "."):
+        assert called("report", out, again, "--md", tmp_path / "r.md") == 2
+        message = f"{again} is the folder {out} again: expected the results of another implementation\n"
+        assert capsys.readouterr().err == message
+    assert not (tmp_path / "r.md").exists()
+
+
 def test_help_imports_no_report() -> None:
     code = (
         "import sys; from mluops_cli.main import main\n"
