@@ -60,7 +60,9 @@ def memory_of(array: Array) -> Array:
 
     The result is a flat uint8 view of the same memory.
     """
+    if array.flags.c_contiguous:
+        return array.reshape(-1).view(np.uint8)
     steps = ((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
     count = sum(steps) + array.itemsize if array.size else 0
-    first = array.reshape(-1)[:1] if array.flags.c_contiguous else array[(slice(0, 1),) * array.ndim].reshape(-1)
+    first = array[(slice(0, 1),) * array.ndim].reshape(-1)
     return np.lib.stride_tricks.as_strided(first.view(np.uint8), (count,), (1,), writeable=array.flags.writeable)

@@ -134,7 +134,12 @@ class Calls:
             return error("implementation", f"raised {text}") | {"traceback": traceback}
         self.host_us.append(timed.host_us)
         self.outcomes.append(timed.outcome)
-        return self._corruption(self._call.inputs) or self._verdict(timed.outcome)
+        result = self._corruption(self._call.inputs) or self._verdict(timed.outcome)
+        try:
+            timed.check_outputs()
+        except OutOfBounds as late:
+            return failed(str(late), retire=True)
+        return result
 
     @property
     def _call(self) -> Call:

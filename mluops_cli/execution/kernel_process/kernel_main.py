@@ -51,7 +51,7 @@ def main(channel: int, memory: Sequence[int], parent: int) -> None:
                 flush_caches(implementation)
                 return {"kind": "done"}
             call = read_request(request, attached)
-            return reply.done(timed_call(implementation, call))
+            return reply.done(timed_call(implementation, call, request["token"]))
         except BaseException as error:  # also SystemExit and KeyboardInterrupt
             return reply.raised(error)
 

@@ -30,7 +30,10 @@ _VERDICTS: Final[Mapping[str, type[Exception]]] = {
 
 
 class Reply(msgspec.Struct, forbid_unknown_fields=True):
-    """One answer; token is that of the request. spoilt: the process is not to be used again."""
+    """One answer; token is that of the request. glimpse: hashes of pieces of the outputs directly after the call.
+
+    spoilt: the process is not to be used again.
+    """
 
     token: str
     kind: Literal["done", "cannot show", "out of bounds", "crashed", "bad answer", "adapter", "raised"]
@@ -42,6 +45,7 @@ class Reply(msgspec.Struct, forbid_unknown_fields=True):
     workspace_bytes: int | None = None
     scalars: dict[str, int] = {}
     host_us: float = 0.0
+    glimpse: dict[str, int] = {}
     spoilt: bool = False
 
     def take(self) -> Timed:
@@ -73,6 +77,7 @@ def done(timed: Timed) -> dict[str, Any]:
         "workspace_bytes": plain(outcome.workspace_bytes),
         "scalars": plain(outcome.scalars),
         "host_us": timed.host_us,
+        "glimpse": {} if timed.glimpse is None else timed.glimpse.hashes,
     }
     try:
         msgspec.convert(found | {"token": ""}, Reply)

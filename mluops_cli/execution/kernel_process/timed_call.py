@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from time import perf_counter  # by name: an implementation may replace it in the module
 from typing import Any
@@ -13,16 +14,24 @@ import numpy as np
 from mluops_cli.core.exceptions import describe, user_traceback
 from mluops_cli.core.hardware.machine import last_level_cache
 from mluops_cli.execution.kernel_process.floating_point import MODE
-from mluops_cli.implementations.base import Call, Implementation, Outcome
+from mluops_cli.execution.kernel_process.glimpse import Glimpse
+from mluops_cli.implementations.base import Call, Implementation, Outcome, OutOfBounds
 from schemas.process_state import preserved_process_state
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The outcome of a call, and the time of the whole call in microseconds."""
+    """The outcome of a call, the time of the whole call in microseconds, and the outputs as they were after it."""
 
     outcome: Outcome
     host_us: float
+    glimpse: Glimpse | None = field(default=None, compare=False)
+
+    def check_outputs(self, before: Mapping[str, int] | None = None) -> None:
+        """OutOfBounds where an output is another one than at the last look, or before."""
+        glimpse = self.glimpse
+        if glimpse is not None and (name := glimpse.changed(glimpse.hashes if before is None else before)):
+            raise OutOfBounds(f"{name} is still being written after the call returned")
 
 
 class Raised(Exception):  # noqa: N818 - what the implementation raised, not an error of ours
@@ -66,15 +75,17 @@ class RemoteKernel(ABC):
 Kernel = Implementation | RemoteKernel
 
 
-def timed_call(kernel: Kernel, call: Call) -> Timed:
-    """Make a call; everything that it changes for the whole process is put back."""
+def timed_call(kernel: Kernel, call: Call, key: str = "") -> Timed:
+    """Make a call; everything that it changes for the whole process is put back. key is that of the glimpse."""
     if isinstance(kernel, RemoteKernel):
         return kernel.timed_call(call)
+    glimpse = Glimpse(call.outputs, key)
     with preserved_process_state(), MODE.of_implementation():
         start = perf_counter()
         outcome = kernel.call(call)
         elapsed = perf_counter() - start
-    return Timed(outcome, elapsed * 1e6)
+        glimpse.look()
+    return Timed(outcome, elapsed * 1e6, glimpse)
 
 
 def flush_caches(kernel: Kernel) -> None:
