@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from generators.contracts.bound_case import Bound
@@ -19,7 +19,7 @@ from mluops_cli.execution.case.output_buffers import Array, OutputBuffer, digest
 from mluops_cli.execution.case.repeats import Repeats
 from mluops_cli.execution.kernel_process.case_memory import HOST, CaseMemory
 from mluops_cli.execution.kernel_process.floating_point import require_subnormals
-from mluops_cli.execution.kernel_process.timed_call import Kernel, KernelLost, timed_call, words_of
+from mluops_cli.execution.kernel_process.timed_call import Kernel, KernelLost, Timed, timed_call, words_of
 from mluops_cli.implementations.base import (
     AdapterError,
     BadAnswer,
@@ -82,8 +82,7 @@ class Calls:
         self.options = options
         self.many = many
         self.number = 0
-        self.outcomes: list[Outcome] = []
-        self.host_us: list[float] = []  # of each whole call, in microseconds
+        self.timed: list[Timed] = []
         self._verdicts: dict[tuple[int, ...], Result] = {}  # by the hashes of the outputs
         self._repeats = Repeats(lambda: prepared.all_bounds(options)) if (options.repeat or 1) > 1 else None
         self._beyond: Result = {}  # the first verdict on outputs beyond their error bound
@@ -132,8 +131,7 @@ class Calls:
         except BaseException as raised:  # also SystemExit and KeyboardInterrupt
             text, traceback = words_of(raised)
             return error("implementation", f"raised {text}") | {"traceback": traceback}
-        self.host_us.append(timed.host_us)
-        self.outcomes.append(timed.outcome)
+        self.timed.append(replace(timed, glimpse=None))
         result = self._corruption(self._call.inputs) or self._verdict(timed.outcome)
         try:
             timed.check_outputs()
@@ -212,25 +210,24 @@ class Calls:
     @property
     def succeeded(self) -> bool:
         """Whether the last call returned SUCCESS."""
-        return bool(self.outcomes) and self.outcomes[-1].status == SUCCESS
+        return bool(self.timed) and self.timed[-1].outcome.status == SUCCESS
 
     @property
     def latencies(self) -> list[float]:
         """Per call the time that the implementation measured, otherwise that of the host, in microseconds."""
-        both = zip(self.outcomes, self.host_us, strict=True)
-        return [host if outcome.latency_us is None else outcome.latency_us for outcome, host in both]
+        return [each.host_us if (own := each.outcome.latency_us) is None else own for each in self.timed]
 
     def metrics(self) -> Result:
         """Status, shortest times and workspace of the calls that returned."""
-        if not self.outcomes:
+        if not self.timed:
             return {}
-        last = self.outcomes[-1]
-        times = [outcome.latency_us for outcome in self.outcomes if outcome.latency_us is not None]
+        last = self.timed[-1].outcome
+        times = [each.outcome.latency_us for each in self.timed if each.outcome.latency_us is not None]
         comparable = self.number > 1 and self._verdicts and not has_undefined_parts(self.prepared.bound)
         return {
             "operator_status": last.status,
             "latency_us": min(times) if times else None,
-            "interface_us": min(self.host_us),
+            "interface_us": min(each.host_us for each in self.timed),
             "workspace_bytes": last.workspace_bytes,
             "bit_identical": len(self._verdicts) == 1 if comparable else None,
         }

@@ -49,9 +49,9 @@ class KernelProcess(RemoteKernel):
     A late message belongs to no case: each request has a token, which the reply repeats.
     """
 
-    def __init__(self, options: CaseOptions) -> None:
-        """Start the process; await_ready() must follow."""
-        self.memory = SharedMemory()
+    def __init__(self, options: CaseOptions, memory: SharedMemory | None = None) -> None:
+        """Start the process; await_ready() must follow. Two may share a memory."""
+        self.memory = SharedMemory() if memory is None else memory
         self._write = RequestWriter(self.memory)
         self._reader = FrameReader()
         self._ready = Ready()
@@ -98,7 +98,7 @@ class KernelProcess(RemoteKernel):
         elapsed = (perf_counter() - start) * 1e6
         if reply.host_us > elapsed:
             raise OutOfBounds(f"clock replaced: a call took {reply.host_us:.6g} µs, {elapsed:.6g} µs by another clock")
-        timed = replace(reply.take(), glimpse=Glimpse(call.outputs, reply.token))
+        timed = replace(reply.take(), round_trip_us=elapsed, glimpse=Glimpse(call.outputs, reply.token))
         timed.check_outputs(reply.glimpse)
         if (latency := timed.outcome.latency_us) is not None and not 0 <= latency < math.inf:
             raise BadAnswer(f"latency_us is {latency}, expected 0 or more microseconds")

@@ -21,10 +21,15 @@ from schemas.process_state import preserved_process_state
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The outcome of a call, the time of the whole call in microseconds, and the outputs as they were after it."""
+    """The outcome of a call, its times in microseconds, and the outputs as they were after it.
+
+    host_us: the time of the whole call, by the clock of the process that made it. round_trip_us: the same with the way
+    to that process and back, by the clock of the process that judges; 0 where both are one.
+    """
 
     outcome: Outcome
     host_us: float
+    round_trip_us: float = 0.0
     glimpse: Glimpse | None = field(default=None, compare=False)
 
     def check_outputs(self, before: Mapping[str, int] | None = None) -> None:
@@ -85,7 +90,7 @@ def timed_call(kernel: Kernel, call: Call, key: str = "") -> Timed:
         outcome = kernel.call(call)
         elapsed = perf_counter() - start
         glimpse.look()
-    return Timed(outcome, elapsed * 1e6, glimpse)
+    return Timed(outcome, elapsed * 1e6, glimpse=glimpse)
 
 
 def flush_caches(kernel: Kernel) -> None:

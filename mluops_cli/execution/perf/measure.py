@@ -16,8 +16,10 @@ import numpy as np
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.core.hardware.peaks import MEASURED, cache_file, peaks_for
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Result, failed
+from mluops_cli.execution.kernel_process.kernel_handle import KernelProcess
 from mluops_cli.execution.kernel_process.timed_call import Kernel, flush_caches, timed_call
 from mluops_cli.execution.perf.efficiency import efficiency_of, shortfall, work_of
+from mluops_cli.execution.perf.empty_calls import EmptyCalls
 from mluops_cli.execution.perf.new_data_calls import call_on_new_data
 
 STEADY: Final = 0.02  # relative error of the median at which the measurement ends
@@ -65,6 +67,7 @@ class Meter:
     def __init__(self, options: CaseOptions, kernel: Kernel) -> None:
         self.options = options
         self.kernel = kernel
+        self.empty = EmptyCalls(options, kernel) if isinstance(kernel, KernelProcess) else None
         self.peaks = peaks_for(options, kernel.device())
 
     def measure(self, calls: Calls, judged: Result) -> Result:
@@ -79,14 +82,18 @@ class Meter:
                 result = calls.once()
                 if result["status"] not in GOES_ON:
                     return result
-        first = len(calls.outcomes)
+        first, ready = len(calls.timed), self._ready(calls)
         while result["status"] in GOES_ON:
-            result = calls.once(self._ready(calls))
+            result = calls.once(ready)
             times = calls.latencies[first:]
+            if self.empty is not None and result["status"] in GOES_ON:
+                self.empty.follow(calls, len(times))
             if result["status"] in GOES_ON and self._done(times, monotonic() - start):
                 measured = result | self._metrics(calls, times, first, result)
+                if self.empty is not None and (reason := self.empty.too_short(calls, first)):
+                    return measured | failed(reason)
                 if self.options.rotate and measured["status"] in GOES_ON:
-                    new, verdict = call_on_new_data(calls, statistics.median(times), self._ready(calls))
+                    new, verdict = call_on_new_data(calls, statistics.median(times), ready)
                     measured["perf"]["new_data_us"] = new
                     measured |= verdict
                 return measured
@@ -122,7 +129,7 @@ class Meter:
             "runs": len(times),
             "cache": self.options.cache,
             "threads": threads_of_blas(),
-            "timer": "host" if calls.outcomes[-1].latency_us is None else "implementation",
+            "timer": "host" if calls.timed[-1].outcome.latency_us is None else "implementation",
             "min_us": sample.least,
             "spread": sample.spread,
             "relative_error": sample.error if math.isfinite(sample.error) else None,
@@ -138,7 +145,7 @@ class Meter:
         metrics: Result = {
             "latency_us": sample.median or None,
             "latency_interval_us": list(sample.interval) if sample.interval else None,
-            "interface_us": statistics.median(calls.host_us[first:]),
+            "interface_us": statistics.median(each.host_us for each in calls.timed[first:]),
             "perf": perf,
         }
         if not sample.median:  # unmeasured: it must not hold a gate, or win a comparison
