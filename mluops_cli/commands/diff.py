@@ -16,6 +16,8 @@ from mluops_cli.core.statuses import FAILED
 if TYPE_CHECKING:
     from mluops_cli.core.case_options import CaseOptions
     from mluops_cli.core.record import Record
+    from mluops_cli.execution.case.output_buffers import Array
+    from schemas.casefiles.tensors import TensorRecord
 
 
 @click.command(epilog="Example: mluops diff mluops-out square_collect --around 2")
@@ -60,6 +62,8 @@ def _lines(
     """The lines about each output, and whether they show a difference."""
     from mluops_cli.core.discovery import open_case
     from mluops_cli.execution.case.case_run import prepare
+    from mluops_cli.execution.case.explainer import Explainer
+    from mluops_cli.execution.case.judgement import diagnosed, outputs_under_test
     from mluops_cli.inspection.output_diff import diff_lines
     from mluops_cli.results.kept_cases import OUTPUTS, kept_path
     from schemas.casefiles.reading import read_case
@@ -77,12 +81,28 @@ def _lines(
         names = list(prepared.bound.outputs)
         if wanted is not None and wanted not in names:
             raise InputError(f"--output {wanted}: no such output{did_you_mean(wanted, names)}")
+        bound, buffers, baseline = prepared.bound, prepared.outputs, prepared.baseline
+        inputs, undecided = prepared.call.inputs, prepared.undecided
         for name, got in zip(names, outputs.outputs, strict=True):
-            expected = prepared.baseline.get(name)
-            if wanted not in (None, name) or expected is None or not got.has_values:
-                continue
-            lines = [*diff_lines(name, expected, got.array(), prepared.bound.criteria[name], around)]
-            yield from ((line, len(lines) > 1 or not line.endswith("no difference")) for line in lines)
+            if name in baseline:
+                buffers[name].array[...] = _kept_array(got, buffers[name].array)
+        explainer = Explainer(bound, inputs, baseline, prepared.bounds, undecided, options)
+        for item in outputs_under_test(bound, baseline, buffers, options, undecided):
+            if wanted in (None, item.name):
+                found = diagnosed(item, explainer, buffers[item.name].sentinels)
+                for line in diff_lines(item.name, item.baseline, item.output, found, around):
+                    yield line, found is not None
+
+
+def _kept_array(kept: TensorRecord, buffer: Array) -> Array:
+    """The values of a kept output; InputError where it isn't the output of this case."""
+    from schemas.errors import InputError
+
+    found = kept.array() if kept.has_values else None
+    if found is None or (found.shape, found.dtype) != (buffer.shape, buffer.dtype):
+        what = "no values" if found is None else f"{found.dtype} {list(found.shape)}"
+        raise InputError(f"{kept.id}: {what}, expected {buffer.dtype} {list(buffer.shape)}", kept.place)
+    return found
 
 
 def _why(record: Record) -> str:

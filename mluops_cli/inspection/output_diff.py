@@ -9,22 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mluops_cli.inspection.value_blocks import block, side_by_side
-from mluops_cli.judging.diagnosis import diagnose
-from schemas.criteria import Criterion
+from mluops_cli.judging.diagnosis import Diagnosis
 
 Array = NDArray[Any]
 _SHOWN: Final = 2  # last axes of which a window is shown; the others stay at the worst element
 
 
-def diff_lines(name: str, expected: Array, got: Array, criteria: Sequence[Criterion], around: int) -> Iterator[str]:
+def diff_lines(name: str, expected: Array, got: Array, found: Diagnosis | None, around: int) -> Iterator[str]:
     """The diagnosis, and the elements up to `around` beside the worst one along each of the last two axes.
 
-    Elements of `got` whose bits differ have a star.
+    Elements of `got` whose bits differ have a star. found: what is wrong with `got`, of the same shape and dtype; None
+    where nothing is.
     """
-    if got.shape != expected.shape or got.dtype != expected.dtype:
-        yield f"{name}: {got.dtype} {list(got.shape)}, expected {expected.dtype} {list(expected.shape)}"
-        return
-    found = diagnose(expected, got, criteria)
     if found is None:
         yield f"{name}: no difference"
         return

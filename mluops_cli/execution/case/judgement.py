@@ -17,7 +17,7 @@ from mluops_cli.core.exceptions import describe
 from mluops_cli.execution.case.explainer import Explainer
 from mluops_cli.execution.case.output_buffers import Array, OutputBuffer
 from mluops_cli.judging.bounds import EXACT, bound_ratio, says_nothing
-from mluops_cli.judging.diagnosis import diagnose
+from mluops_cli.judging.diagnosis import Diagnosis, diagnose
 from mluops_cli.judging.patterns import Explain
 from mluops_cli.judging.rules import OUTPUTS as RULEBOOK
 from mluops_cli.judging.rules import rulebook
@@ -56,15 +56,7 @@ def judge_outputs(
         if compared.passed or compared.empty:
             continue
         try:
-            diagnosis = diagnose(
-                item.baseline,
-                item.output,
-                item.criteria,
-                loose_nan=options.loose_nan,
-                sentinels=buffers[item.name].sentinels,
-                alternatives=_other_modes(bound, inputs, item),
-                explain=partial(explainer.first, item),
-            )
+            diagnosis = diagnosed(item, explainer, buffers[item.name].sentinels)
         except Exception as raised:  # the output is wrong with or without a diagnosis
             reasons.append(f"{item.name}: {compared.reason}; no diagnosis, which raised {describe(raised)}")
             continue
@@ -85,6 +77,19 @@ def judge_outputs(
     if reasons:
         result["reason"] = "; ".join(reasons)
     return result
+
+
+def diagnosed(item: OutputUnderTest, explainer: Explainer, sentinels: Array | None) -> Diagnosis | None:
+    """What is wrong with a compared output, with what explains it; None as of `diagnose`."""
+    return diagnose(
+        item.baseline,
+        item.output,
+        item.criteria,
+        loose_nan=explainer.options.loose_nan,
+        sentinels=sentinels,
+        alternatives=_other_modes(explainer.bound, explainer.inputs, item),
+        explain=partial(explainer.first, item),
+    )
 
 
 def _explained(sentence: str, explain: Explain) -> dict[str, Any]:
