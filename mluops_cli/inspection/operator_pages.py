@@ -37,6 +37,9 @@ Category {{ contract.category }}
 {%- if notes %}
 {{ notes }}
 {% endif %}
+{%- if recipes %}
+{{ recipes }}
+{% endif %}
 ## Parameters
 
 {% if contract.parameters -%}
@@ -118,6 +121,7 @@ def operator_page(operator: Operator) -> str:
             *(("output", tensor, "") for tensor in contract.outputs),
         ],
         notes=_notes(contract),
+        recipes=_recipes(operator),
         operations=_work(operator, "theory_ops", f"`{contract.theory_ops}`"),
         bytes=_work(operator, "theory_io_bytes", "all inputs and outputs, once each"),
         suites=_suites(contract.op),
@@ -146,6 +150,12 @@ def _notes(contract: Contract) -> str:
     found = [f"{text} {', '.join(f'`{name}`' for name in names)}." for text, names in notes if names]
     finite = ", ".join(f"`{tensor.name}`" for tensor in contract.inputs if tensor.finite)
     return " ".join([*found, f"No NaN and Inf in {finite}."] if finite else found)
+
+
+def _recipes(operator: Operator) -> str:
+    """Return what the operator itself knows to draw, as its method says."""
+    own = type(operator).draw
+    return "" if own is Operator.draw else inspect.cleandoc(own.__doc__ or "")
 
 
 def _work(operator: Operator, method: str, common: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args, get_type_hints
 
+import numpy as np
 import pytest
 
 from generators.contracts.model import Contract, Env, Parameter, Rule, TensorSpec
-from generators.contracts.operator import Arrays, Operator
+from generators.contracts.operator import Array, Arrays, Operator
 from generators.contracts.relations import Relation
 from generators.operator_registry import operators
 from mluops_cli.inspection.operator_pages import operator_page
@@ -52,6 +53,10 @@ class Halve(Operator):
     def reference(self, inputs: Arrays, env: Env) -> Arrays:
         return {"y": inputs["x"] / 2}
 
+    def draw(self, tensor: str, recipe: str, env: Env, rng: np.random.Generator, arrays: Arrays) -> Array | None:
+        """The recipe `ones`."""
+        return None
+
     def theory_ops(self, env: Env, inputs: Arrays, outputs: Arrays) -> float:
         """One per element."""
         return 1.0
@@ -74,6 +79,7 @@ def test_a_page_says_what_the_contract_says(tmp_path: Path, monkeypatch: pytest.
         "| `x` | input | half, float | NHWC | `[N, h+1]` | `integers: [0, N - 1]` |",
         "| `y` | output | as `x` | ARRAY | `[M]` |  |",
         "Sizes (`sizes` in a spec) `N`, `M`. Not given by any input: `M`. No NaN and Inf in `x`.",
+        "The recipe `ones`.",
         "| `h` | 1 to 9 | `N` | BAD_PARAM (design) | height |",
         "| `mode` | 0 (up), 4 (down) |  | refused in a spec |  |",
         "| `pads` | 2 integers, each 0 or more |  | BAD_PARAM (design) |  |",

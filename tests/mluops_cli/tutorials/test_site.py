@@ -52,6 +52,15 @@ def test_signs_of_markdown_are_escaped_but_in_code(commands: ModuleType) -> None
     assert commands._escaped("a*b <c> `d*e` [f]") == r"a\*b \<c> `d*e` \[f\]"
 
 
+def test_the_start_page_leads_to_every_tutorial() -> None:
+    contents = (SITE / "contents.md").read_text(encoding="utf-8")
+    tutorials = re.findall(r"^/(\S+)$", contents.partition(":caption: Tutorials")[2].partition("```")[0], re.MULTILINE)
+    start = (PROJECT / "README.md").read_text(encoding="utf-8")
+    order = start.partition("## In which order to read")[2].partition("\n## ")[0]
+    assert tutorials
+    assert [page for page in tutorials if f"({page}.md)" not in order] == []
+
+
 def test_every_page_is_in_the_contents() -> None:
     pages = {str(path.relative_to(PROJECT).with_suffix("")) for path in (PROJECT / "docs").rglob("*.md")}
     pages |= {path.stem for path in PROJECT.glob("*.md")}
