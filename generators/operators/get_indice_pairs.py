@@ -5,24 +5,19 @@ Source: the design document get_indice_pairs, sections 1.3 (interface), 1.4 (lim
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
-from itertools import product
-
 import numpy as np
 
 from generators.contracts.model import OURS, VENDOR, Contract, Env, Parameter, Rule, TensorSpec
 from generators.contracts.operator import Array, Arrays, Operator
 from generators.contracts.relations import Relation
-from generators.data.point_clouds import cell_numbers, cells_at, draw_sites
+from generators.data.point_clouds import cell_numbers, draw_sites
+from generators.data.rulebooks import OUTPUT_SPACE, rulebook, sites_reaching
 from schemas.criteria import Criterion
 from schemas.errors import InputError
 from schemas.status import BAD_PARAM, NOT_SUPPORTED, SUCCESS
 
 _EXACT = (Criterion("diff3", 0.0, "category index"),)
 _CELLS = 2**63
-_SIZE = "(input_space[{0}] + 2*pad[{0}] - dilation[{0}]*(filter_space[{0}] - 1) - 1)//stride[{0}] + 1"
-_OUTPUT_SPACE = ", ".join(_SIZE.format(axis) for axis in range(3))
 
 _SITES = [[0, "batch - 1"], *([0, f"input_space[{axis}] - 1"] for axis in range(3))]
 _ENDS = {"recipe": "bounds"}
@@ -73,7 +68,7 @@ class GetIndicePairs(Operator):
             _triple("input_space", 1),
             _triple("filter_space", 1),
             Parameter("sub_m", choices={"default": 0, "subm": 1}, default=0, statuses=(), origin=OURS),
-            _triple("output_space", 1, f"input_space if sub_m else [{_OUTPUT_SPACE}]"),
+            _triple("output_space", 1, f"input_space if sub_m else [{OUTPUT_SPACE}]"),
             Parameter("transpose", minimum=0, maximum=0, default=0, origin="design 1.4"),
             Parameter("inverse", minimum=0, maximum=0, default=0, origin="design 1.4"),
             Parameter("num_act_out", output=("out_indices", 0)),
@@ -81,7 +76,7 @@ class GetIndicePairs(Operator):
         rules=(
             Rule(
                 "output_space follows from the convolution",
-                f"sub_m or output_space == ({_OUTPUT_SPACE})",
+                f"sub_m or output_space == ({OUTPUT_SPACE})",
                 (),
                 origin=OURS,
             ),
@@ -140,27 +135,8 @@ class GetIndicePairs(Operator):
     )
 
     def reference(self, inputs: Arrays, env: Env) -> Arrays:
-        """Sorted cell numbers in 64 bits stand for the grid. Source: design document get_indice_pairs, 3.1."""
-        indices = inputs["indices"]
-        reached = list(_reached(indices, env))
-        offsets = math.prod(env["filter_space"])
-        if env["sub_m"]:
-            out_indices = indices.copy()
-            own = cell_numbers(indices, env["output_space"])
-            rows = np.argsort(own, kind="stable")
-            active = own[rows]
-        else:
-            active = np.unique(_joined(cells for _, _, cells in reached))
-            rows = np.arange(len(active))
-            out_indices = cells_at(active, env["output_space"])
-        pairs = np.full((offsets, 2, len(indices)), -1, np.int32)
-        num = np.zeros(offsets, np.int32)
-        for k, sites, cells in reached:
-            at = np.searchsorted(active, cells)
-            found = np.flatnonzero(active.take(at, mode="clip") == cells) if len(active) else at[:0]
-            num[k] = len(found)
-            pairs[k, 0, : num[k]] = sites[found]
-            pairs[k, 1, : num[k]] = rows[at[found]]
+        """Pairs per kernel offset, in the order of the sites. Source: design document get_indice_pairs, 3.1."""
+        out_indices, pairs, num = rulebook(inputs["indices"], env)
         return {"out_indices": out_indices, "indice_pairs": pairs, "indice_num": num}
 
     def check_values(self, inputs: Arrays, env: Env) -> None:
@@ -197,80 +173,7 @@ class GetIndicePairs(Operator):
         if env.get("A", -1) < 0 or env["sub_m"]:
             return draw_sites(rng, sites, batch, space)
         outputs = draw_sites(rng, int(env["A"]), batch, env["output_space"], compact=True)
-        return _sites_reaching(rng, outputs, sites, env)
-
-
-def _reached(indices: Array, env: Env) -> Iterator[tuple[int, Array, Array]]:
-    """Per kernel offset: its number, the sites that reach an output inside output_space, and the output's cell number.
-
-    In linear order; offsets by which no site reaches an output are left out where one axis shows it.
-    """
-    columns: Array = indices.astype(np.int64).T
-    n, places = columns[0], columns[1:]
-    moved = [
-        place + pad - dilation * np.arange(size)[:, None]  # [size, L]
-        for place, pad, dilation, size in zip(places, env["pad"], env["dilation"], env["filter_space"], strict=True)
-    ]
-    d, h, w = (each // stride for each, stride in zip(moved, env["stride"], strict=True))
-    inside_d, inside_h, inside_w = (
-        (each >= 0) & (each % stride == 0) & (each // stride < size)
-        for each, stride, size in zip(moved, env["stride"], env["output_space"], strict=True)
-    )
-    D, H, W = env["output_space"]
-    _, height, width = env["filter_space"]
-    some_d, some_h, some_w = (np.flatnonzero(inside.any(axis=1)).tolist() for inside in (inside_d, inside_h, inside_w))
-    for kd, kh, kw in product(some_d, some_h, some_w):
-        j = np.flatnonzero(inside_d[kd] & inside_h[kh] & inside_w[kw])
-        yield (kd * height + kh) * width + kw, j, ((n[j] * D + d[kd, j]) * H + h[kh, j]) * W + w[kw, j]
-
-
-def _joined(parts: Iterable[Array]) -> Array:
-    """The parts one after the other, int64; there may be none."""
-    return np.concatenate([np.empty(0, np.int64), *parts])
-
-
-def _sites_reaching(rng: np.random.Generator, outputs: Array, count: int, env: Env) -> Array:
-    """count unique sites that reach exactly the given output cells, each at least once; rows (n, d, h, w), int32.
-
-    InputError where there are no such sites: an output that none reaches alone, or too few or too many sites.
-    """
-    wanted = np.unique(cell_numbers(outputs, env["output_space"]))
-    candidates = _candidates(cells_at(wanted, env["output_space"]).astype(np.int64), env)
-    candidates = candidates[np.argsort(rng.random(len(candidates)))]
-    places = cells_at(candidates, env["input_space"])
-    reached = list(_reached(places, env))
-    site, cell = _joined(sites for _, sites, _ in reached), _joined(cells for _, _, cells in reached)
-    output = np.searchsorted(wanted, cell).clip(0, len(wanted) - 1)
-    allowed = np.ones(len(places), bool)
-    allowed[site[wanted[output] != cell]] = False
-    site, output = site[allowed[site]], output[allowed[site]]
-
-    # Each output takes the site that reaches the fewest outputs (the most, where there are fewer sites than outputs).
-    degree = np.bincount(site, minlength=len(places)) * (1 if count >= len(wanted) else -1)
-    order = np.lexsort((degree[site], output))
-    covered, first = np.unique(output[order], return_index=True)
-    cover = np.unique(site[order][first])
-    allowed[cover] = False
-    rest = np.flatnonzero(allowed)
-    if len(covered) < len(wanted) or not len(cover) <= count <= len(cover) + len(rest):
-        found = f"{len(covered)} of them with {len(cover)} to {len(cover) + len(rest)} sites"
-        raise InputError(f"{count} sites can't reach exactly {len(wanted)} outputs in a scene, found {found}")
-    rows = places[np.concatenate([cover, rest[: count - len(cover)]])]
-    rows = rows[np.argsort(rng.random(count))]
-    chosen: Array = rows[np.argsort(rows[:, 0], kind="stable")]
-    return chosen
-
-
-def _candidates(outputs: Array, env: Env) -> Array:
-    """The cell numbers, in input_space, of all sites that reach one of the outputs."""
-    found = []
-    for offset in np.ndindex(*env["filter_space"]):
-        places = outputs.copy()
-        places[:, 1:] = outputs[:, 1:] * env["stride"] - env["pad"] + np.multiply(offset, env["dilation"])
-        inside = ((places[:, 1:] >= 0) & (places[:, 1:] < env["input_space"])).all(axis=1)
-        found.append(cell_numbers(places[inside], env["input_space"]))
-    cells: Array = np.unique(np.concatenate(found))
-    return cells
+        return sites_reaching(rng, outputs, sites, env)
 
 
 OPERATORS = (GetIndicePairs(),)
