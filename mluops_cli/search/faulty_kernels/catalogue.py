@@ -18,6 +18,7 @@ MODULES: Final = {
     "get_indice_pairs": "get_indice_pairs",
     "roialign_forward": "roialign",
     "masked_col2im_forward": "masked_col2im",
+    "indice_convolution_forward": "indice_convolution",
 }
 _PRECISION: Final = "accuracy"
 

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.torch
 OPERATORS = {
     "psamask_forward", "psamask_backward", "masked_im2col_forward", "roi_crop_forward", "roi_crop_backward",
     "voxel_pooling_forward", "get_indice_pairs", "roialign_forward", "masked_col2im_forward",
+    "indice_convolution_forward",
 }  # fmt: skip
 
 

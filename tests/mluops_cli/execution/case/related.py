@@ -81,6 +81,10 @@ def _last_mask(inputs: Any, outputs: Any) -> None:
     inputs["col"][:, -1] *= np.float32(1.001)
 
 
+def _last_feature(inputs: Any, outputs: Any) -> None:
+    inputs["features"][:, -1] *= np.float32(1.001)
+
+
 def _offset(inputs: Any, outputs: Any) -> None:
     _first(outputs)[...] += np.float32(1e-4)
 
@@ -117,6 +121,7 @@ last_channel = _kernel(after=_last_channel)
 last_row = _kernel(after=_last_row)
 last_image_channel = _kernel(after=_last_image_channel)
 last_mask = _kernel(before=_last_mask)
+last_feature = _kernel(before=_last_feature)
 offset = _kernel(after=_offset)
 fewer_batches = _kernel(after=_fewer_batches)
 first_site = _kernel(after=_first_site)

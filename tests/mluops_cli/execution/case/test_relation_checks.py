@@ -23,7 +23,7 @@ from mluops_cli.implementations.tiled import Tiled
 from schemas.casefiles.reading import read_case
 
 PLUGIN = Path(__file__).parent / "related.py"
-VOXELS, ROIS, GRADIENTS, MASK, BACK, COLUMNS, PAIRS, BOXES, IMAGE = (
+VOXELS, ROIS, GRADIENTS, MASK, BACK, COLUMNS, PAIRS, BOXES, IMAGE, SPARSE = (
     "voxel_pooling_forward/general/batches_batch_size7",
     "roi_crop_forward/general/rois_per_image_n6",
     "roi_crop_backward/general/rois_per_image_n6",
@@ -33,6 +33,7 @@ VOXELS, ROIS, GRADIENTS, MASK, BACK, COLUMNS, PAIRS, BOXES, IMAGE = (
     "get_indice_pairs/general/batches_batch7",
     "roialign_forward/general/boxes_k7",
     "masked_col2im_forward/general/channels_c7_float",
+    "indice_convolution_forward/general/output_channels_co7_float",
 )
 Cases = Callable[[str], Path]
 
@@ -76,7 +77,7 @@ def test_every_operator_declares_relations_of_its_own_tensors() -> None:
             assert {*each.axes, *each.columns, *filter(None, [each.linear])} <= {*contract.tensors}, (op, each.name)
 
 
-@pytest.mark.parametrize("case_id", [VOXELS, ROIS, GRADIENTS, MASK, BACK, COLUMNS, PAIRS, BOXES, IMAGE])
+@pytest.mark.parametrize("case_id", [VOXELS, ROIS, GRADIENTS, MASK, BACK, COLUMNS, PAIRS, BOXES, IMAGE, SPARSE])
 def test_a_right_kernel_keeps_every_relation(cases: Cases, case_id: str) -> None:
     declared = {each.name for each in operators()[case_id.partition("/")[0]].contract.relations}
     assert relations_of(cases(case_id), "right") == {"relations": dict.fromkeys(declared, "holds")}
@@ -129,6 +130,9 @@ FAULTS = [
     (IMAGE, "last_mask", {"permutation of masks"}),
     (IMAGE, "clamp", {"scaling"}),
     (IMAGE, "minus_zero", {"zero"}),
+    (SPARSE, "last_channel", {"batch of output channels", "permutation of output channels"}),
+    (SPARSE, "last_feature", {"permutation of input channels"}),
+    (SPARSE, "clamp", {"scaling"}),
     (BOXES, "neighbours", {"batch of rois", _ROIS}),
     (BOXES, "last_row", {"batch of rois", _ROIS}),
     (BOXES, "last_channel", {_CHANNELS}),

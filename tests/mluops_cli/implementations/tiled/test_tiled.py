@@ -21,6 +21,7 @@ OPERATORS = {
     "get_indice_pairs",
     "roialign_forward",
     "masked_col2im_forward",
+    "indice_convolution_forward",
 }
 
 
