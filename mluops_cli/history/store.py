@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS results (
 _REASON: Final = 300  # characters
 _JUDGING: Final = (  # the options that decide how the same outputs are judged
     "enum_numbering", "compare", "loose_nan", "loose_zero", "strict_tail", "bound", "accumulate", "relations",
-    "perf_gate",
+    "perf_gate", "rotate",
 )  # fmt: skip
 
 

@@ -189,12 +189,13 @@ def test_verdicts_of_other_implementations_and_case_files_are_not_compared(
 def test_verdicts_judged_by_other_rules_are_not_compared(file: Path, tmp_path: Path, cli: Cli) -> None:
     """--bound fail is another question; --perf is not, and both are among the options of a summary."""
     with closing(History(file, create=True)) as base:
-        told: list[dict[str, Any]] = [{}, {"perf": True}, {"bound": "fail"}]
+        told: list[dict[str, Any]] = [{}, {"perf": True}, {"bound": "fail"}, {"perf": True, "rotate": True}]
         for index, options in enumerate(told):
-            records = [timed(A, 1.0, "fail" if "bound" in options else "pass", options_hash=str(index))]
+            records = [timed(A, 1.0, "pass" if index < 2 else "fail", options_hash=str(index))]
             base.add(read_run(write_run(tmp_path / str(index), records, options=options)), "")
-        assert [setting.judging for setting in base.points(A)] == ["", "", "--bound fail"]
-    assert "in all runs that have this case file" in cli("history", "bisect", A, "--file", file).out
+        assert [setting.judging for setting in base.points(A)] == ["", "", "--bound fail", "--rotate"]
+    found = cli("history", "bisect", A, "--file", file).out
+    assert found.count("in all runs that have this case file") == 2
 
 
 def test_keywords_that_match_nothing(file: Path, tmp_path: Path, cli: Cli) -> None:
