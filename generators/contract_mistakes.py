@@ -13,6 +13,7 @@ from generators.contracts.conditions import of_parameters
 from generators.contracts.file_parameters import parameter_message
 from generators.contracts.model import Contract, Parameter, TensorSpec
 from generators.contracts.operator import Operator
+from generators.data.distributions import OPTIONS
 from generators.data.kinds import KINDS, names_in
 from generators.error_bounds.precision import PRECISIONS
 from generators.expressions import parse_expression
@@ -152,7 +153,7 @@ def _of_tensor(tensor: TensorSpec, before: list[str], names: Collection[str], *,
     for criterion in tensor.criteria:
         yield from _unknown(criterion.name, f"criteria of {tensor.name}", CRITERIA)
     for dist in (tensor.values or {}, *tensor.variants) if is_input else ():
-        for kind in dist.keys() - {"nan", "inf", "special", "special_share"}:
+        for kind in dist.keys() - {*OPTIONS}:
             yield from _unknown(kind, f"values of {tensor.name}", KINDS)
         for name in names_in(dist):
             yield from _unknown(name, f"values of {tensor.name}", names)

@@ -65,12 +65,12 @@ def _lines(
     from mluops_cli.execution.case.explainer import Explainer
     from mluops_cli.execution.case.judgement import diagnosed, outputs_under_test
     from mluops_cli.inspection.output_diff import diff_lines
-    from mluops_cli.results.kept_cases import OUTPUTS, kept_path
+    from mluops_cli.results.kept_cases import outputs_path
     from schemas.casefiles.reading import read_case
     from schemas.errors import InputError
     from schemas.suggest import did_you_mean
 
-    kept = kept_path(out, record.case, f"{OUTPUTS}.pb")
+    kept = outputs_path(out, record.case)
     if not kept.is_file():
         raise InputError(
             f"no outputs of {record.case} were kept in {out}{_why(record)}; "

@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from generators.specs.loader import SUFFIXES
 from mluops_cli.core.record import RESULTS
 
 _PLACE: Final = re.compile(r"([^\x00-\x1f]+?):(\d{1,9})(?::\d+)?")
-_SUFFIXES: Final = (".yaml", ".yml")
 _MARKS: Final = {"pyvenv.cfg", RESULTS}  # of folders without specs: virtual environments, results of runs
 _LONGEST: Final = 1000  # characters of a path
 _MOST: Final = 1 << 20  # bytes of a spec that is looked into
@@ -52,7 +52,7 @@ class SpecFiles:
                 continue
             folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
             for name in files:
-                if name.endswith(_SUFFIXES):
+                if name.endswith(SUFFIXES):
                     found[name].append(Path(where, name))
         return found
 

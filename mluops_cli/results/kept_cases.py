@@ -92,7 +92,7 @@ def kept_of(out: Path, record: Record) -> Iterator[Path]:
     yield target
     if os.path.isfile(_own(target, Path(record.file))):
         yield target.with_suffix("")
-    outputs = kept_path(out, record.case, f"{OUTPUTS}.pb")
+    outputs = outputs_path(out, record.case)
     yield outputs
     yield from outputs.parent.glob(f"{escape(outputs.stem)}.*.bin")
 
@@ -124,6 +124,11 @@ def kept_path(out: Path, case: str, suffix: str) -> Path:
     op, _, rest = case.partition("/")
     suite, _, name = rest.partition("/")
     return Path(out / FAILURES, *(_part(each, case) for each in (op, suite)), f"{_part(name, case)}{suffix}")
+
+
+def outputs_path(out: Path, case: str) -> Path:
+    """Return where the outputs of a case are kept: OUT/failures/operator/suite/name~outputs.pb."""
+    return kept_path(out, case, f"{OUTPUTS}.pb")
 
 
 def _part(text: str, case: str) -> str:

@@ -21,7 +21,7 @@ from mluops_cli.core.statuses import FAILING, OUR_FAILURE
 from mluops_cli.core.tally import Tally
 from mluops_cli.results.finished import FinishedRun, read_run
 from mluops_cli.results.jsonl import SUMMARY, counted_in_summary, open_locked, record_line, refuse_foreign
-from mluops_cli.results.kept_cases import OUTPUTS, KeepFailures, copy_kept, kept_path
+from mluops_cli.results.kept_cases import KeepFailures, copy_kept, outputs_path
 from mluops_cli.results.origin import made_here, sign
 from schemas.atomic_files import write_failure
 from schemas.errors import InputError
@@ -194,7 +194,7 @@ def _merged(shards: Sequence[Shard], out: Path) -> FinishedRun:
 
 def _moved(record: Record, out: Path, options: CaseOptions) -> Record:
     """The record as a run with that folder has it."""
-    kept = kept_path(out.absolute(), record.case, f"{OUTPUTS}.pb")
+    kept = outputs_path(out.absolute(), record.case)
     outputs = str(kept) if Path(record.outputs_kept).name == kept.name else record.outputs_kept
     return replace(record, repro=repro_line(options, record.file, str(out)), outputs_kept=outputs)
 

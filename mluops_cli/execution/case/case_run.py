@@ -21,7 +21,7 @@ from mluops_cli.execution.case.relation_checks import check_relations
 from mluops_cli.execution.kernel_process.case_memory import HOST, CaseMemory
 from mluops_cli.execution.kernel_process.timed_call import Kernel
 from mluops_cli.implementations.base import Call
-from mluops_cli.results.kept_cases import OUTPUTS, kept_path
+from mluops_cli.results.kept_cases import outputs_path
 from schemas.casefiles.enum_numbering import CURRENT
 from schemas.casefiles.reading import SHORT, CaseFile, read_case
 from schemas.casefiles.tensors import TensorRecord
@@ -63,7 +63,7 @@ def run_case(
                 tell(facts(prepared.bound))
             result = run_prepared(prepared, implementation, settings, meter)
             if settings.keep_outputs is not None and result["status"] == "fail":
-                target = kept_path(Path(settings.out), task["case"], f"{OUTPUTS}.pb")
+                target = outputs_path(Path(settings.out), task["case"])
                 result["outputs_kept"] = keep_outputs(prepared, target, settings.keep_outputs)
             return result
     except InputError as wrong:

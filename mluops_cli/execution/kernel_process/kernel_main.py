@@ -106,6 +106,8 @@ class _Channel:
 
 def _loaded(settings: dict[str, Any], answers: _Channel) -> Any:
     """The implementation; a message tells that it is loaded, or this process ends."""
+    from mluops_cli.execution.kernel_process.reply import load_problem
+
     try:
         from mluops_cli.execution.kernel_process.floating_point import MODE
         from mluops_cli.implementations.registry import implementation_named
@@ -123,9 +125,7 @@ def _loaded(settings: dict[str, Any], answers: _Channel) -> Any:
                 "device": implementation.device(),
             }
     except BaseException as error:
-        code = getattr(error, "exit_code", 3)
-        text = str(error) if hasattr(error, "exit_code") else f"{type(error).__name__}: {error}"
-        answers.send({"problem": text, "exit_code": code})
+        answers.send(load_problem(error))
         sys.exit()
     answers.send(ready)
     return implementation

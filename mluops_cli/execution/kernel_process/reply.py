@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from mluops_cli.core.statuses import OUR_FAILURE
 from mluops_cli.execution.kernel_process.frames import BrokenChannelError
 from mluops_cli.execution.kernel_process.request import plain
 from mluops_cli.execution.kernel_process.timed_call import Raised, Timed, words_of
@@ -19,6 +20,7 @@ from mluops_cli.implementations.base import (
     Outcome,
     OutOfBounds,
 )
+from schemas.errors import MluopsError
 
 _VERDICTS: Final[Mapping[str, type[Exception]]] = {
     "cannot show": CannotShow,
@@ -65,6 +67,13 @@ class Ready(msgspec.Struct, forbid_unknown_fields=True):
     device: str | None = None
     problem: str | None = None
     exit_code: int = 0
+
+
+def load_problem(error: BaseException) -> dict[str, Any]:
+    """The keys of a first message that says why an implementation can't be loaded, with the exit code for it."""
+    if isinstance(error, MluopsError):
+        return {"problem": str(error), "exit_code": error.exit_code}
+    return {"problem": f"{type(error).__name__}: {error}", "exit_code": OUR_FAILURE}
 
 
 def done(timed: Timed) -> dict[str, Any]:

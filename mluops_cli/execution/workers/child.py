@@ -21,10 +21,12 @@ from mluops_cli.core.case_options import WorkerSettings
 from mluops_cli.core.hardware.machine import processor
 from mluops_cli.execution.kernel_process.frames import wait_readable
 from mluops_cli.execution.kernel_process.kernel_handle import BrokenKernel, KernelEnded, KernelProcess
+from mluops_cli.execution.kernel_process.reply import load_problem
 from mluops_cli.execution.kernel_process.streams import Streams
 from mluops_cli.execution.workers.channel import FACTS
 from mluops_cli.processes.process_tree import become_subreaper
 from mluops_cli.processes.reaper import end_as, put_under_reaper
+from schemas.errors import MluopsError
 
 
 def worker_main(pipe: Connection, printed: Connection, settings: WorkerSettings) -> None:
@@ -89,14 +91,12 @@ class _Worker:
 
                 self.meter = Meter(options, self.kernel)
         except BrokenKernel as broken:
-            self._send({"problem": f"implementation {options.impl!r} can't be loaded: {broken}", "exit_code": 3})
+            self._send(load_problem(MluopsError(f"implementation {options.impl!r} can't be loaded: {broken}")))
             return False
         except KernelEnded:
             raise
         except BaseException as error:
-            code = getattr(error, "exit_code", 3)
-            text = str(error) if hasattr(error, "exit_code") else f"{type(error).__name__}: {error}"
-            self._send({"problem": text, "exit_code": code})
+            self._send(load_problem(error))
             return False
         self._send({"ready": True, "device": options.device or ready.device or processor()})
         return True
