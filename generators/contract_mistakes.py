@@ -7,10 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
-from google.protobuf.descriptor import FieldDescriptor
-
 from generators.contracts.conditions import of_parameters
-from generators.contracts.file_parameters import parameter_message
+from generators.contracts.file_parameters import kind_of_field, parameter_message
 from generators.contracts.model import Contract, Parameter, TensorSpec
 from generators.contracts.operator import Operator
 from generators.data.distributions import OPTIONS
@@ -26,14 +24,8 @@ from schemas.status import STATUS_NUMBERS
 from schemas.suggest import did_you_mean
 
 CATEGORIES: Final = ("pure_io", "composite", "atomic_add", "index")
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+OPERATOR_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _LISTED: Final = 12  # words of a message that names all that are allowed
-_KINDS_OF_FIELDS: Final = {  # of protobuf; all others are integers
-    FieldDescriptor.CPPTYPE_FLOAT: "float",
-    FieldDescriptor.CPPTYPE_DOUBLE: "float",
-    FieldDescriptor.CPPTYPE_BOOL: "bool",
-    FieldDescriptor.CPPTYPE_STRING: "string",
-}
 Mistake = tuple[str, str]  # a word of the source where it stands, and what is wrong
 
 
@@ -67,7 +59,7 @@ def _place(operator: Operator, word: str) -> SourceLocation | None:
 
 def _mistakes(operator: Operator) -> Iterator[Mistake]:
     contract = operator.contract
-    if not isinstance(contract.op, str) or not _NAME.fullmatch(contract.op):
+    if not isinstance(contract.op, str) or not OPERATOR_NAME.fullmatch(contract.op):
         yield contract.op, f"op is {contract.op!r}, expected a name of a-z 0-9 _"
     yield from _unknown(contract.category, "category", CATEGORIES)
     yield from _unknown(contract.accumulate, "accumulate", PRECISIONS)
@@ -109,8 +101,7 @@ def _of_message(contract: Contract) -> Iterator[Mistake]:
     for parameter in contract.parameters:
         if message is None:
             return
-        field = message.DESCRIPTOR.fields_by_name[parameter.name]
-        kind = _KINDS_OF_FIELDS.get(field.cpp_type, "int")
+        kind = kind_of_field(message.DESCRIPTOR.fields_by_name[parameter.name])
         if kind != parameter.kind:
             yield parameter.name, f"kind of {parameter.name} is {parameter.kind!r}, the interface's field is {kind!r}"
 

@@ -11,6 +11,7 @@ from generators.expressions import parse_expression
 from schemas.status import BAD_PARAM
 
 Params = Mapping[str, Any]  # parameter name -> int, float, bool, text or a tuple of one of them
+Kind = Literal["int", "float", "bool", "string"]  # of a parameter's values
 Env = dict[str, Any]  # sizes (int) and parameters (as in Params) by name
 
 # Where a rule stands: "design" or "design SECTION"; "vendor", which the vendor's library checks; "ours", nobody else's.
@@ -67,7 +68,7 @@ class Parameter:
     origin: str = DESIGN
     output: tuple[str, int] | None = None
     text: str = ""
-    kind: Literal["int", "float", "bool", "string"] = "int"
+    kind: Kind = "int"
     told_by: str = ""
 
     @property

@@ -43,10 +43,11 @@ COMMANDS: Final[dict[str, str]] = {
     "mutate": "Make mutants of an implementation's source and see which of them the cases kill.",
     "subset": "List fewer cases for a quick run, and say what that gives up.",
     "implementations": "List the implementations that can be run and what they need.",
+    "new-operator": "Write a package for an operator of your own, from nothing or from case files of it.",
     "docs": "Write a page per operator: tensors, parameters, rules, criteria, suites.",
     "doctor": "Check this machine: versions, memory, disk, optional parts.",
 }
-MODULES: Final = {"import": "import_"}  # commands whose module can't have their name
+MODULES: Final = {"import": "import_", "new-operator": "new_operator"}  # commands whose module can't have their name
 
 _COMPLETE: Final = "_MLUOPS_COMPLETE"
 

@@ -7,20 +7,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from generators.contracts.model import Contract, Parameter
-from generators.parameters import as_tuples
+from generators.parameters import Kind, as_tuples
 from schemas.casefiles.reading import CaseFile
 from schemas.errors import InputError, SourceLocation
 
 
+def kind_of_field(field: Any) -> Kind:
+    """The kind of a parameter that a field of a message holds."""
+    kinds: dict[int, Kind] = {
+        field.CPPTYPE_FLOAT: "float",
+        field.CPPTYPE_DOUBLE: "float",
+        field.CPPTYPE_BOOL: "bool",
+        field.CPPTYPE_STRING: "string",
+    }
+    return kinds.get(field.cpp_type, "int")
+
+
 def parameters_of(file: CaseFile, contract: Contract | None) -> dict[str, Any]:
-    """The parameters by name: ints, floats and tuples; without a contract all fields of the message.
+    """The parameters by name: ints, floats and tuples; without a contract all that the message or our metadata holds.
 
     Fields that the file leaves out have the interface's defaults. InputError, with the file, where there is no message
     and no metadata of ours, or a required field is missing.
     """
     if contract is None:
         message = file.params_message()
-        return {} if message is None else plain_message(message)
+        return as_tuples(_stored(file) or {}) if message is None else plain_message(message)
     if not contract.passed_parameters:
         return {}
     place = SourceLocation(str(file.path))

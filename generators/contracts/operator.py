@@ -13,7 +13,7 @@ from generators.contracts.model import Contract, Env, Params, Shape
 from generators.error_bounds.checking import checked_bound
 from generators.expressions import parse_expression
 from schemas.dtypes import DTYPES
-from schemas.errors import InputError, MluopsError
+from schemas.errors import InputError, MluopsError, SourceLocation
 
 Array = np.ndarray[Any, Any]  # of any shape and dtype
 Arrays = dict[str, Array]  # tensor name -> array
@@ -51,10 +51,16 @@ class Operator(ABC):
         """The outputs of the reference kernel by name, in the contract's order: the one way to a baseline.
 
         shapes are those of inputs and outputs; sizes that depend on the data are ignored. InputError where the values
-        of an input are outside the contract, MluopsError where the kernel returns other outputs than the contract's.
+        of an input are outside the contract, and where the kernel raises NotImplementedError; MluopsError where it
+        returns other outputs than the contract's.
         """
         given, env = self.check_inputs(inputs, shapes, params)
-        outputs = self.reference(given, env)
+        try:
+            outputs = self.reference(given, env)
+        except NotImplementedError as error:
+            code = type(self).reference.__code__
+            text = f"the reference kernel of {self.contract.op} is not written: {error}"
+            raise InputError(text, SourceLocation(code.co_filename, code.co_firstlineno)) from None
         wanted = [tensor.name for tensor in self.contract.outputs]
         if set(outputs) != set(wanted):
             text = f"returns {sorted(outputs)}, its contract says {wanted}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from generators.contracts.file_parameters import parameters_of
 from generators.data.random_data import KINDS, RandomData
-from generators.importing.draft import CaseDraft, Imported, Note, TensorDraft, dist_of, plain
+from generators.importing.draft import CaseDraft, Imported, Note, TensorDraft, dist_of, plain, short
 from generators.operator_registry import operators
 from generators.parameters import as_lists
 from schemas.casefiles.enum_numbering import CURRENT, OLD
@@ -43,13 +43,15 @@ def read_dump(path: Path, name: str, enum_numbering: str = CURRENT) -> Imported:
             {name: _plain_floats(value) for name, value in as_lists(params).items()},
             _criteria(case, imported.note),
             illegal=case.meta is not None and bool(case.meta.expect) and SUCCESS not in case.meta.expect,
+            message=case.params_field,
+            floats=frozenset(name for name, value in as_lists(params).items() if _is_float(value)),
         )
     imported.drafts.append(draft)
     return imported
 
 
 def _tensor(record: TensorRecord, is_input: bool, note: Note) -> TensorDraft:
-    draft = TensorDraft(record.shape, record.dtype.name, record.layout, record.strides)
+    draft = TensorDraft(record.shape, record.dtype.name, record.layout, record.strides, name=record.id)
     if not is_input or not record.elements or record.absent:
         return draft
     if record.source == "random_data":
@@ -71,20 +73,19 @@ def _dist(record: TensorRecord, note: Note) -> dict[str, Any]:
     if random.distribution not in _DISTRIBUTIONS:
         note(f"random_data of {random.distribution}: the contract's default is sampled")
         return {}
-    first, second = (plain(_short(value)) for value in (random.first, random.second))
+    first, second = (plain(short(value)) for value in (random.first, random.second))
     return dist_of(KINDS[random.distribution], first, second, note)
 
 
-def _short(value: float) -> float:
-    """A float32 as the shortest decimal that is read as it: 0.1, not 0.10000000149; other doubles as they are."""
-    return float(str(np.float32(value))) if abs(value) < 3e38 and float(np.float32(value)) == value else value
+def _is_float(value: Any) -> bool:
+    return any(isinstance(each, float) for each in (value if isinstance(value, list) else [value]))
 
 
 def _plain_floats(value: Any) -> Any:
     """A parameter with each C float as people write it."""
     if isinstance(value, list):
         return [_plain_floats(each) for each in value]
-    return plain(_short(value)) if isinstance(value, float) else value
+    return plain(short(value)) if isinstance(value, float) else value
 
 
 def _criteria(case: CaseFile, note: Note) -> list[dict[str, float]]:

@@ -21,6 +21,7 @@ class TensorDraft:
     """One tensor, as a spec describes it.
 
     dist is in the spec's words; empty: the contract's default. stored are values that go to a file beside the spec.
+    name is what its file calls it, empty where it has no name.
     """
 
     shape: tuple[int, ...]
@@ -29,11 +30,16 @@ class TensorDraft:
     strides: tuple[int, ...] | None = None
     dist: dict[str, Any] = field(default_factory=dict)
     stored: NDArray[Any] | None = None
+    name: str = ""
 
 
 @dataclass(slots=True)
 class CaseDraft:
-    """One case of others: tensors by position, and where it stands (file and place in it)."""
+    """One case of others: tensors by position, and where it stands (file and place in it).
+
+    message is the field of a case file that holds the parameters, empty where there is none. floats names those that
+    are floats there: in params a whole one has no point.
+    """
 
     op: str
     place: str
@@ -43,6 +49,8 @@ class CaseDraft:
     criteria: list[dict[str, float]] = field(default_factory=list)  # per output; empty: the contract's
     tags: tuple[str, ...] = ()
     illegal: bool = False  # whether it is said to be a case that the operator has to refuse
+    message: str = ""
+    floats: frozenset[str] = frozenset()
 
     def key(self) -> str:
         """Equal for cases that are the same: shapes, parameters, criteria, and data that are sampled alike or equal."""
@@ -87,6 +95,11 @@ def dist_of(kind: str, first: float, second: float, note: Note) -> dict[str, Any
 def plain(number: float) -> float | int:
     """A whole number without its point."""
     return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < 2**53 else number
+
+
+def short(value: float) -> float:
+    """A float32 as the shortest decimal that is read as it: 0.1, not 0.10000000149; other doubles as they are."""
+    return float(str(np.float32(value))) if abs(value) < 3e38 and float(np.float32(value)) == value else value
 
 
 def stricter_criteria(given: Iterable[tuple[str, float]], note: Note) -> dict[str, float]:

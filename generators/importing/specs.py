@@ -33,7 +33,8 @@ _SHOWN: Final = 3  # origins that a comment names
 class ImportedSpec:
     """The spec of one operator: its text, the value files that it names, and how many cases made how many entries.
 
-    left_out are cases that the operator can't have, errors those that no spec may hold.
+    body are the lines of its entries. left_out are cases that the operator can't have, errors those that no spec may
+    hold.
     """
 
     op: str
@@ -42,6 +43,7 @@ class ImportedSpec:
     cases: int
     entries: int
     known: bool
+    body: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
@@ -56,20 +58,20 @@ class _Group:
 
 def specs_of(drafts: Sequence[CaseDraft], note: Note, suite: str) -> list[ImportedSpec]:
     """A spec per operator, by name; note is called with what an operator does not take as it stands."""
-    by_op: dict[str, dict[str, _Group]] = {}
+    by_op: dict[str, list[CaseDraft]] = {}
     for draft in drafts:
-        groups = by_op.setdefault(draft.op, {})
-        groups.setdefault(draft.key(), _Group(draft, [])).places.append(draft.place)
-    return [_spec(op, list(by_op[op].values()), note, suite) for op in sorted(by_op)]
+        by_op.setdefault(draft.op, []).append(draft)
+    return [spec_of(op, by_op[op], operators().get(op), note, suite) for op in sorted(by_op)]
 
 
-def _spec(op: str, groups: list[_Group], note: Note, suite: str) -> ImportedSpec:
-    operator = operators().get(op)
-    spec = ImportedSpec(op, "", {}, sum(len(group.places) for group in groups), 0, operator is not None)
-    groups.sort(key=lambda group: (_elements(group.draft), group.draft.key(), group.places[0]))
+def spec_of(op: str, drafts: Sequence[CaseDraft], operator: Operator | None, note: Note, suite: str) -> ImportedSpec:
+    """The spec of one operator, checked against its contract where there is one."""
+    spec = ImportedSpec(op, "", {}, len(drafts), 0, operator is not None)
+    by_key: dict[str, _Group] = {}
+    for draft in drafts:
+        by_key.setdefault(draft.key(), _Group(draft, [])).places.append(draft.place)
     taken: Counter[str] = Counter()
-    body: list[str] = []
-    for group in groups:
+    for group in sorted(by_key.values(), key=lambda each: (_elements(each.draft), each.draft.key(), each.places[0])):
         name = case_name(group.draft)
         taken[name] += 1
         if taken[name] > 1:
@@ -79,12 +81,12 @@ def _spec(op: str, groups: list[_Group], note: Note, suite: str) -> ImportedSpec
         except InputError as error:
             text = f"{group.places[0]}: left out: {error.message}"
             (spec.errors if isinstance(error, Unwritable) else spec.left_out).append(text)
-            body += [comment_line(_origin(group)), comment_line(f"left out: {error.message}")]
+            spec.body += [comment_line(_origin(group)), comment_line(f"left out: {error.message}")]
             continue
         _store_values(group.draft, entry, op, name, spec.files)
-        body += _entry_lines(name, entry, group)
+        spec.body += _entry_lines(name, entry, group)
         spec.entries += 1
-    spec.text = _text(spec, body, suite)
+    spec.text = _text(spec, suite)
     return spec
 
 
@@ -94,7 +96,7 @@ def _entry(group: _Group, name: str, operator: Operator | None, note: Note) -> E
     return entry
 
 
-def _text(spec: ImportedSpec, body: Sequence[str], suite: str) -> str:
+def _text(spec: ImportedSpec, suite: str) -> str:
     op, cases, entries = spec.op, spec.cases, spec.entries
     head = [f"{MARK}: {cases} case{'s' if cases != 1 else ''} there, {entries} of them different."]
     if not spec.known:
@@ -102,7 +104,7 @@ def _text(spec: ImportedSpec, body: Sequence[str], suite: str) -> str:
             f"# There is no operator {op} here yet: `mluops gen` refuses this spec until one is added (README, adding",
             "# an operator). Tensors are named by position; rename them to the names of its contract.",
         ]
-    suites = [f"  {suite}:{'' if entries else ' []'}", *body]
+    suites = [f"  {suite}:{'' if entries else ' []'}", *spec.body]
     return "\n".join([*head, f"op: {flow(op)}", "", "suites:", *suites]) + "\n"
 
 

@@ -57,6 +57,11 @@ def implementation_named(text: str) -> Implementation:
     return _load(name).chosen(options)(options)
 
 
+def is_implementation(name: str) -> bool:
+    """Return whether there is an implementation of this NAME."""
+    return name in _names()
+
+
 def operators_of(text: str) -> tuple[str, ...]:
     """Return the operators of the implementation of `NAME[:OPTIONS]`, none where only a call can tell.
 
@@ -84,6 +89,8 @@ def known() -> Iterator[Known]:
 
 def add_implementations(module: ModuleType) -> None:
     """Register the IMPLEMENTATIONS of a plug-in module; InputError for a name that is taken or anything else."""
+    from generators.operator_registry import is_copy  # here: it imports every operator
+
     listed = getattr(module, "IMPLEMENTATIONS", ())
     if not isinstance(listed, (tuple, list)):
         raise InputError(f"{module.__file__}: IMPLEMENTATIONS is {listed!r}, expected a tuple of classes")
@@ -92,7 +99,7 @@ def add_implementations(module: ModuleType) -> None:
             raise InputError(
                 f"{module.__file__}: IMPLEMENTATIONS has {each!r}, expected a named subclass of Implementation"
             )
-        if each.name in _names():
+        if each.name in _names() and not is_copy(each, _load(each.name)):
             raise InputError(f"implementation {each.name!r} is registered twice")
         _added[each.name] = each
 

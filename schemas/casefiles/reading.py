@@ -79,10 +79,16 @@ class CaseFile:
             return Numbering(CURRENT)
         return numbering_of(self._headers, self.node, (*self.inputs, *self.outputs))
 
+    @property
+    def params_field(self) -> str:
+        """The field of the operator's parameters: the ..._param that is set, that of the operator's name first."""
+        present = [field.name for field, _ in self.node.ListFields() if _holds_parameters(field.name)]
+        own = f"{self.op}_param"
+        return own if own in present else next(iter(present), "")
+
     def params_message(self) -> Any | None:
-        """The operator's parameters: the ..._param message that is set, that of the operator's name first; or None."""
-        present = {field.name: value for field, value in self.node.ListFields() if _holds_parameters(field.name)}
-        return present.get(f"{self.op}_param", next(iter(present.values()), None))
+        """The message of the operator's parameters; None where none is set."""
+        return getattr(self.node, self.params_field) if self.params_field else None
 
     def close(self) -> None:
         """Close the file; the records can't be read any more."""

@@ -105,3 +105,26 @@ def test_b8_a_parameter_that_the_interface_lacks_is_named(tmp_path: Path, monkey
     )
     with pytest.raises(InputError, match=message), read_case(file) as case:
         bind(case, operators()["nms"])
+
+
+def test_a_plug_in_file_may_be_the_module_of_an_entry_point(tmp_path: Path) -> None:
+    """The copy of another file is refused, the file itself is not: it holds the operator that is known."""
+    entry_point(tmp_path, "good_package", "Good", GOOD + "OPERATORS = (Good,)\n")
+    (tmp_path / "good_copy.py").write_text((tmp_path / "good_package.py").read_text())
+    environment = {**os.environ, "PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}"}
+    told = {}
+    for name in ("good_package", "good_copy"):
+        listing = ["-m", "mluops_cli", "list", "psamask_forward", "--plugin", str(tmp_path / f"{name}.py")]
+        told[name] = subprocess.run(
+            [sys.executable, *listing], env=environment, capture_output=True, text=True, check=False
+        )
+    assert (told["good_package"].returncode, told["good_package"].stderr) == (0, "")
+    assert told["good_copy"].returncode == 2
+    assert "operator 'good_op' is registered twice" in told["good_copy"].stderr
+
+
+def test_two_operators_of_one_name_in_a_file_are_one_too_many(tmp_path: Path) -> None:
+    (tmp_path / "twice.py").write_text(GOOD + "OPERATORS = (Good, Good)\n")
+    command = [sys.executable, "-m", "mluops_cli", "list", "--plugin", str(tmp_path / "twice.py")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (2, "operator 'good_op' is registered twice\n")

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import click
 import pytest
 
+from generators.operator_registry import operators
+from mluops_cli.implementations import plugins, registry
 from mluops_cli.main import cli as group
 from mluops_cli.main import main
 
@@ -57,3 +59,16 @@ def parsed_options(command: click.Command, *arguments: str) -> dict[str, Any]:
     """The options of a command line, below `mluops` as ever: a command keeps the names of its first help option."""
     context = click.Context(group, **group.context_settings)
     return command.make_context(command.name, list(arguments), parent=context).params
+
+
+@pytest.fixture
+def own_plugins() -> Iterator[None]:
+    """What the test loads as plug-ins is forgotten after it: their operators and implementations."""
+    known, added, loaded = dict(operators()), dict(registry._added), set(plugins._loaded)
+    yield
+    operators().clear()
+    operators().update(known)
+    registry._added.clear()
+    registry._added.update(added)
+    plugins._loaded.clear()
+    plugins._loaded.update(loaded)

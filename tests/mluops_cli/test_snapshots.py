@@ -158,6 +158,11 @@ SCENES: dict[str, dict[str, list[str]]] = {
     },
     "subset": {"typo": ["subset", "cases", "--by", "mutants", "--mutants", "none"]},
     "implementations": {"typo": ["implementations", "--jsno"]},
+    "new-operator": {
+        "success": ["new-operator", "ball_query", "--from", "ball.prototxt", "--out", "new"],
+        "failure": ["new-operator", "ball_query", "--from", "odd.prototxt"],
+        "typo": ["new-operator", "ball-query"],
+    },
     "docs": {
         "success": ["docs", "psamask_forward", "--out", "new"],
         "typo": ["docs", "psamask_forwrad", "--out", "new"],
@@ -176,6 +181,14 @@ input { id: "x" shape { dims: [1, 1, 2, 3] } layout: LAYOUT_NHWC dtype: DTYPE_FL
 output { id: "y" shape { dims: [1, 1, 2, 2] } layout: LAYOUT_NHWC dtype: DTYPE_FLOAT }
 psamask_forward_param { h_mask: 1 w_mask: 3 psa_type: 0 }
 """
+BALL = """op_name: "ball_query"
+input { id: "new_xyz" shape { dims: [2, 5, 3] } layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT
+        random_data { distribution: UNIFORM lower_bound: 0 upper_bound: 1 } }
+input { id: "xyz" shape { dims: [2, 9, 3] } layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT
+        random_data { distribution: UNIFORM lower_bound: 0 upper_bound: 1 } }
+output { id: "idx" shape { dims: [2, 5, 4] } layout: LAYOUT_ARRAY dtype: DTYPE_INT32 }
+ball_query_param { max_radius: 0.4 nsample: 4 }
+"""
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +199,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "checked.py").write_text(CHECKED)
     (folder / "config.json").write_text(CONFIG)
     (folder / "odd.prototxt").write_text(ODD)
+    (folder / "ball.prototxt").write_text(BALL)
     (folder / "bad.yaml").write_text("op: psamask_forward\nsuites:\n  s:\n    - name: a\n      parms: {h_mask: 3}\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

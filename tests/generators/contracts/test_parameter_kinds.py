@@ -12,6 +12,7 @@ from generators.casegen.generate import generate
 from generators.casegen.write_options import WriteOptions
 from generators.contract_mistakes import check_contract
 from generators.contracts.binding import bind
+from generators.contracts.file_parameters import parameters_of
 from generators.contracts.model import Contract, Parameter, Rule, TensorSpec
 from generators.contracts.operator import Arrays, Operator
 from generators.operator_registry import operators
@@ -113,6 +114,7 @@ def test_metadata_hold_them_where_there_is_no_message(tmp_path: Path) -> None:
     generate(case, WriteOptions(tmp_path))
     with read_case(tmp_path / f"{case.id}.pb") as file:
         params = bind(file, operators()["unheld"]).params
+        assert parameters_of(file, None) == params
     assert params == {"flag": True, "word": "a b", "scales": (1.0, TENTH), "flags": (False, True)}
     assert [type(each) for each in params["scales"]] == [float, float]
     assert params["flag"] is True

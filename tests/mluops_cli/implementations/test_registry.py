@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from generators.contracts.faults import Fault
 from mluops_cli.implementations import registry
 from mluops_cli.implementations.base import Call, CannotShow, Implementation, Outcome
+from mluops_cli.implementations.loading import load_file
 from mluops_cli.main import cli
 from schemas.errors import InputError, UnavailableError
 from schemas.tensor_descriptor import Descriptor
@@ -125,6 +127,8 @@ def test_plug_in_implementations(monkeypatch: pytest.MonkeyPatch) -> None:
     assert call(registry.implementation_named("mine:NOT_SUPPORTED")).status == "NOT_SUPPORTED"
     with pytest.raises(InputError, match="registered twice"):
         registry.add_implementations(SimpleNamespace(IMPLEMENTATIONS=(Mine,)))  # type: ignore[arg-type]
+    assert registry.is_implementation("mine")
+    assert not registry.is_implementation("others")
     listed = CliRunner().invoke(cli, ["implementations"], standalone_mode=False, env={"COLUMNS": "500"})
     assert listed.exception is None
     lines = {line.split()[0]: line for line in listed.output.splitlines()}
@@ -165,3 +169,23 @@ def test_the_reference_computes_and_refuses() -> None:
         assert (bad.outputs["y"] == -9).all()
     with pytest.raises(CannotShow, match="no reference kernel"):
         call(reference)
+
+
+def test_a_plug_in_file_may_be_the_module_of_an_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "acme_kernel.py").write_text(
+        "from mluops_cli import Implementation, Outcome\n"
+        "class Acme(Implementation):\n"
+        "    name = 'acme'\n"
+        "    def call(self, call):\n"
+        "        return Outcome()\n"
+        "IMPLEMENTATIONS = (Acme,)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "_added", {})
+    found = EntryPoint("acme", "acme_kernel:Acme", "mluops.implementations")
+    monkeypatch.setattr(registry, "entry_points", lambda group, name="acme": [found] if name == "acme" else [])
+    registry.add_implementations(load_file(tmp_path / "acme_kernel.py"))
+    assert call(registry.implementation_named("acme")).status == "SUCCESS"
+    (tmp_path / "copy.py").write_text((tmp_path / "acme_kernel.py").read_text())
+    with pytest.raises(InputError, match="registered twice"):
+        registry.add_implementations(load_file(tmp_path / "copy.py"))

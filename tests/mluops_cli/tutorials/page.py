@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +18,10 @@ from tests.mluops_cli.conftest import Cli
 
 # A command, what it says behind a # and what it prints; a block, and the last file that is named before it.
 STEPS: Final = re.compile(
-    r"^    (?P<prompt>\$ )?(?P<command>(?:mluops|pytest|cp|cc) [^#\n]+?)(?:\s+# (?P<remark>[^\n]+))?\n"
+    r"^    (?P<prompt>\$ )?(?P<command>(?:mluops|pytest|cp|cc|cd|make) [^#\n]+?)(?:\s+# (?P<remark>[^\n]+))?\n"
     r"(?P<printed>(?(prompt)(?:    (?!\$ )[^\n]+\n)*))"
-    r"|(?:^|[^`])`(?P<name>[\w.]+\.\w+)`(?!`)"
-    r"|^```(?P<kind>\w+)\n(?:# (?P<own_name>[\w.]+\.\w+)\n)?(?P<block>.*?)^```$",
+    r"|(?:^|[^`])`(?P<name>[\w./]+\.\w+)`(?!`)"
+    r"|^```(?P<kind>\w+)\n(?:# (?P<own_name>[\w./]+\.\w+)\n)?(?P<block>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 FROM: Final = {"finding-faults.md": "## From a finding to a better suite"}  # page -> where its steps begin
@@ -41,11 +43,12 @@ class Command:
 
 @dataclass(frozen=True)
 class Block:
-    """A file or what is added to it, a change of one (kind diff), or something to read (kind text)."""
+    """A file (it begins with its name) or what is added to one, a change (kind diff), something to read (kind text)."""
 
     name: str
     kind: str
     text: str
+    is_file: bool = False
 
 
 def steps(page: str) -> Iterator[Command | Block]:
@@ -59,7 +62,7 @@ def steps(page: str) -> Iterator[Command | Block]:
             name = step["name"]
         else:
             name = step["own_name"] or name
-            yield Block(name, step["kind"], step["block"])
+            yield Block(name, step["kind"], step["block"], step["own_name"] is not None)
 
 
 def blocks(page: str, kind: str) -> list[str]:
@@ -80,28 +83,35 @@ def write(block: Block, folder: Path) -> None:
     if block.kind == "text":
         return
     path = folder / block.name
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = path.read_text(encoding="utf-8") if path.exists() and not block.is_file else ""
     path.write_text(changed(text, block.text) if block.kind == "diff" else text + block.text, encoding="utf-8")
 
 
 def follow(
     page: str, folder: Path, cli: Cli, programs: Mapping[str, Callable[[Command], object]] | None = None
 ) -> list[str]:
-    """Do what the page says in this folder, the current one; what each command of mluops printed.
+    """Do what the page says in this folder, the current one; what each command of mluops, and each make, printed.
 
     programs run the commands that are neither mluops's nor the system's.
     """
     shutil.copytree(PROJECT / "examples", folder / "examples")
+    env = {**os.environ, "PYTHON": sys.executable}  # of make
     printed = []
     for step in steps(page):
         if isinstance(step, Block):
             write(step, folder)
-        elif step.words[0] == "mluops":
-            ran = cli(*step.words[1:])
-            assert ran.code == step.code, f"{step.words}\n{ran.out}{ran.err}"
-            printed.append(ran.out + ran.err)
+        elif step.words[0] == "cd":
+            folder /= step.words[1]
+            os.chdir(folder)
         elif programs and step.words[0] in programs:
             programs[step.words[0]](step)
         else:
-            subprocess.run(step.words, cwd=folder, check=True)
+            if step.words[0] == "mluops":
+                code, out, err = cli(*step.words[1:])
+            else:
+                ran = subprocess.run(step.words, cwd=folder, env=env, capture_output=True, text=True, check=False)
+                code, out, err = ran.returncode, ran.stdout, ran.stderr
+            assert code == step.code, f"{step.words}\n{out}{err}"
+            if step.words[0] in ("mluops", "make"):
+                printed.append(out + err)
     return printed

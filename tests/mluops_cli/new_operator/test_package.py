@@ -1,0 +1,190 @@
+"""The packages of new operators, as their owners have them: `make test`, the checks of the stub, the suites."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from generators.importing.casefiles import read_dump
+from generators.operator_registry import operators
+from generators.specs.expansion import expand
+from generators.specs.loader import load_spec
+from mluops_cli.implementations.plugins import load_plugins
+from tests.mluops_cli.conftest import Cli
+
+# Of the interface's fft: a list, an enum and a float. The sizes of the second file are others.
+CASE = """op_name: "fft"
+input {{ id: "signal" shape {{ dims: [{batch}, {n}] }} layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT
+        random_data {{ distribution: UNIFORM lower_bound: -2 upper_bound: 2 }} }}
+output {{ id: "spectrum" shape {{ dims: [{batch}, {n}, 2] }} layout: LAYOUT_ARRAY dtype: DTYPE_FLOAT }}
+fft_param {{ rank: 1 n: [{n}] direction: 0 scale_factor: {scale} }}
+test_param {{ error_func: DIFF1 error_threshold: 1e-5 }}
+"""
+SUITES = {"network", "boundary", "general", "nan_inf", "zero_element", "invalid", "demo"}
+
+
+def make(folder: Path, target: str) -> subprocess.CompletedProcess[str]:
+    """`make TARGET` in a package that isn't installed, with this interpreter."""
+    command = ["make", target, f"PYTHON={sys.executable}"]
+    return subprocess.run(command, cwd=folder, env=dict(os.environ), capture_output=True, text=True, check=False)
+
+
+def ruff(folder: Path) -> str:
+    """What a linter and a formatter have to say of a package."""
+    commands = (["check", "--no-cache", "--quiet"], ["format", "--no-cache", "--quiet", "--diff"])
+    ran = [
+        subprocess.run([sys.executable, "-m", "ruff", *words], cwd=folder, capture_output=True, text=True, check=False)
+        for words in commands
+    ]
+    return "".join(each.stdout + each.stderr for each in ran)
+
+
+@pytest.fixture
+def fft(tmp_path: Path, cli: Cli) -> Path:
+    """A package from two case files."""
+    for name, values in {"a": (2, 8, 1.0), "b": (3, 16, 0.5)}.items():
+        batch, n, scale = values
+        (tmp_path / f"{name}.prototxt").write_text(CASE.format(batch=batch, n=n, scale=scale))
+    files = (tmp_path / "a.prototxt", tmp_path / "b.prototxt")
+    ran = cli("new-operator", "fft", "--from", *files, "--out", tmp_path / "fft")
+    assert (ran.code, ran.err) == (0, "")
+    return tmp_path / "fft"
+
+
+def test_only_the_reference_fails_until_it_is_written(fft: Path) -> None:
+    drafted = make(fft, "test")
+    assert drafted.returncode == 2
+    assert re.search(r"^1 failed, \d+ passed, \d+ skipped", drafted.stdout, re.MULTILINE), drafted.stdout
+    assert "FAILED tests/test_reference.py::test_it_is_written" in drafted.stdout
+    module = fft / "mluops_fft" / "operators.py"
+    text = module.read_text(encoding="utf-8")
+    line = text[: text.index("    def reference")].count("\n") + 1
+    assert f"AssertionError: {module}:{line}: write the reference kernel here" in drafted.stdout
+    body = 'return {"spectrum": __import__("numpy").zeros((env["B"], env["N"], 2))}'
+    module.write_text(text.replace('raise NotImplementedError("write it here")', body), encoding="utf-8")
+    written = make(fft, "test")
+    assert written.returncode == 0, written.stdout
+    assert re.search(r"^SKIPPED .*NOT_SUPPORTED", written.stdout, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("own_plugins")
+def test_the_contract_is_what_the_files_have_in_common(fft: Path) -> None:
+    load_plugins([fft / "mluops_fft" / "operators.py"])
+    contract = operators()["fft"].contract
+    assert [(each.name, each.dtypes, each.shape) for each in contract.tensors.values()] == [
+        ("signal", ("float",), "B N"),
+        ("spectrum", ("float",), "B N 2"),
+    ]
+    assert contract.inputs[0].values == {"uniform": [-2, 2]}
+    assert [(each.name, each.threshold) for each in contract.outputs[0].criteria] == [("diff1", 1e-5)]
+    assert [(each.name, each.kind, each.length, each.default) for each in contract.parameters] == [
+        ("rank", "int", None, 1),
+        ("n", "int", 1, None),
+        ("direction", "int", None, 0),
+        ("scale_factor", "float", None, 1.0),
+    ]
+    assert contract.parameters[1].text == "[8], [16] in the given case files"
+    assert ruff(fft) == ""
+
+
+@pytest.mark.usefixtures("own_plugins")
+def test_gen_says_that_the_reference_is_missing(fft: Path, cli: Cli) -> None:
+    module = fft / "mluops_fft" / "operators.py"
+    ran = cli("gen", "fft", "--suite", "demo", "--plugin", module, "--out", fft / "cases")
+    assert ran.code == 2
+    assert re.search(rf"{re.escape(str(module))}:\d+: the reference kernel of fft is not written", ran.err)
+    assert [path.stem for path in (fft / "cases").rglob("*.pb")] == ["no_b"]  # it needs no baseline
+
+
+@pytest.mark.usefixtures("own_plugins")
+def test_the_suites_and_the_page(fft: Path, cli: Cli) -> None:
+    load_plugins([fft / "mluops_fft" / "operators.py"])
+    cases = list(expand(load_spec(fft / "mluops_fft" / "fft.yaml")))
+    assert {case.suite for case in cases} == SUITES
+    network = [case for case in cases if case.suite == "network"]
+    assert sorted(case.plans[0].dims for case in network) == [(2, 8), (3, 16)]
+    assert sorted(case.params["scale_factor"] for case in network) == [0.5, 1.0]
+    assert {case.params["scale_factor"] for case in cases if case.suite == "general"} == {0.5, 1.0}
+    assert cli("docs", "fft", "--out", fft / "pages").code == 0
+    assert "`[B, N, 2]`" in (fft / "pages" / "fft.md").read_text(encoding="utf-8")
+
+
+def refusals(package: Path, op: str, cli: Cli) -> dict[str, str]:
+    """Case -> status of the suite invalid, of the implementation as it stands."""
+    plugins = [word for name in ("operators", "implementation") for word in ("--plugin", package / f"{name}.py")]
+    cases, out = package / "cases", package / "results"
+    assert cli("gen", op, "--suite", "invalid", "--plugin", package / "operators.py", "--out", cases).code == 0
+    cli("run", cases, *plugins, "--impl", op, "-j", "1", "--out", out)
+    records = map(json.loads, (out / "results.jsonl").read_text(encoding="utf-8").splitlines())
+    return {record["case"]: record["status"] for record in records}
+
+
+@pytest.mark.usefixtures("own_plugins")
+def test_points_in_boxes(shared: Path, tmp_path: Path, cli: Cli) -> None:
+    """The suite invalid passes against the stub's checks, and doesn't where a check is missing."""
+    target = tmp_path / "boxes"
+    files = shared / "public_cases" / "prototxt" / "points_in_boxes"
+    made = cli("new-operator", "points_in_boxes", "--from", files, "--out", target)
+    assert made.code == 0
+    assert "all cases have the same shapes" in made.err
+    package = target / "mluops_points_in_boxes"
+    found = refusals(package, "points_in_boxes", cli)
+    assert len(found) > 30
+    assert set(found.values()) == {"pass"}
+
+
+CHECKS = (  # of the stub, and a case that sees that it is missing
+    ("handle is None or ", "handle is False or ", "null_handle"),
+    ("each.dims != dims[name]", "len(each.dims) == 9", "output1_dim1"),
+    ("each.dtype not in dtypes[name]", 'each.dtype == "bool"', "dtype"),
+    ("each.strides is not None", "False", "strided"),
+    ("each.elements >= LARGE", "False", "large"),
+    ("data is None and", "False and", "null_pointer"),
+)
+
+
+@pytest.mark.parametrize(("check", "without", "case"), CHECKS)
+@pytest.mark.usefixtures("own_plugins")
+@pytest.mark.slow
+def test_a_check_that_is_missing_is_seen(
+    check: str, without: str, case: str, shared: Path, tmp_path: Path, cli: Cli
+) -> None:
+    files = shared / "public_cases" / "prototxt" / "points_in_boxes"
+    assert cli("new-operator", "points_in_boxes", "--from", files, "--out", tmp_path / "boxes").code == 0
+    package = tmp_path / "boxes" / "mluops_points_in_boxes"
+    module = package / "implementation.py"
+    text = module.read_text(encoding="utf-8")
+    assert text.count(check) == 1
+    module.write_text(text.replace(check, without), encoding="utf-8")
+    failed = [name for name, status in refusals(package, "points_in_boxes", cli).items() if status != "pass"]
+    assert failed
+    assert any(case in name for name in failed), failed
+
+
+@pytest.mark.usefixtures("own_plugins")
+@pytest.mark.slow
+def test_every_public_operator(shared: Path, tmp_path: Path, cli: Cli) -> None:
+    """Of each public operator a package whose suites expand and whose checks hold, or one message."""
+    refused, made = [], []
+    for folder in sorted((shared / "public_cases" / "prototxt").iterdir()):
+        op = read_dump(next(iter(sorted(folder.glob("*.prototxt")))), "").drafts[0].op
+        ran = cli("new-operator", op, "--from", folder, "--out", tmp_path / op)
+        if ran.code:
+            assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
+            assert not (tmp_path / op).exists()
+            refused.append(op)
+            continue
+        package = tmp_path / op / f"mluops_{op}"
+        load_plugins([package / "operators.py"])
+        cases = list(expand(load_spec(package / f"{op}.yaml")))
+        assert {case.suite for case in cases} >= SUITES - {"nan_inf"}, op
+        assert set(refusals(package, op, cli).values()) == {"pass"}, op
+        made.append(op)
+    assert ruff(tmp_path) == ""
+    assert len(made) > 3 * len(refused) > 0
