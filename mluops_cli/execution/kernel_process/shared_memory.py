@@ -6,6 +6,7 @@ come with the first write. They are kept between cases, for a page's first touch
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import mmap
 import os
@@ -206,15 +207,24 @@ def _close_all(descriptor: int) -> None:
 _COPIES: Final = 16  # the descriptors of a new process are the lowest ones
 _PROC: Final = os.path.isdir("/proc/self/fd")
 _IN_MEMORY: Final = "/dev/shm"
+# os.memfd_create is missing where Python was built for an older C library than there is, such as by conda.
+_MEMFD: Final = getattr(ctypes.CDLL(None), "memfd_create", None)
+_CLOEXEC, _ALLOW_SEALING = 1, 2  # MFD_
 
 
 def _new_file() -> int:
-    """A new file without a name."""
-    if hasattr(os, "memfd_create"):  # not where Python was built for an old C library
-        with suppress(OSError):
-            return os.memfd_create("mluops", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    with tempfile.TemporaryFile(dir=_IN_MEMORY if os.path.isdir(_IN_MEMORY) else None) as file:
-        return os.dup(file.fileno())
+    """A new file without a name; UnavailableError where there is no place for one.
+
+    A folder in memory may have a limit, 64 MiB in most containers: a write beyond it ends the process by SIGBUS.
+    """
+    if _MEMFD is not None and (found := int(_MEMFD(b"mluops", _CLOEXEC | _ALLOW_SEALING))) >= 0:
+        return found
+    for folder in (_IN_MEMORY, None):
+        with suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
+            return os.dup(file.fileno())
+    raise UnavailableError(
+        f"no shared memory: no file can be made in {_IN_MEMORY}, nor in a folder for temporary files"
+    )
 
 
 @contextmanager

@@ -6,13 +6,16 @@ import ctypes
 import errno
 import mmap
 import os
+import tempfile
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from mluops_cli.execution.kernel_process import shared_memory
 from mluops_cli.execution.kernel_process.shared_memory import _KEPT, FIXED, OUTPUTS, AttachedMemory, SharedMemory
 from mluops_cli.implementations.canary_buffer import CanaryBuffer
+from schemas.errors import UnavailableError
 
 
 def attached(memory: SharedMemory) -> AttachedMemory:
@@ -63,12 +66,32 @@ def test_writes_behind_an_empty_output_meet_its_canaries() -> None:
     assert empty.corruption() is not None
 
 
-def test_without_memfd_the_memory_is_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_without_memfd_takes_that_of_the_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder in memory has 64 MiB in most containers, and larger cases would end by SIGBUS."""
     monkeypatch.delattr(os, "memfd_create")
+    names = {os.readlink(f"/proc/self/fd/{each}") for each in SharedMemory().descriptors}
+    assert names == {"/memfd:mluops (deleted)"}
+
+
+@pytest.mark.parametrize("folder", ["/dev/shm", "/proc", "/missing"])
+def test_without_memfd_the_memory_is_a_file(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In memory where that can be written, otherwise where temporary files are."""
+    monkeypatch.setattr(shared_memory, "_MEMFD", None)
+    monkeypatch.setattr(shared_memory, "_IN_MEMORY", folder)
     memory = SharedMemory()
     own = memory.allocate(100)
     attached(memory).array(memory.place_of(own), writeable=True)[...] = 7
     assert (own == 7).all()
+
+
+def test_where_no_file_can_be_made_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(dir: str | None) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(shared_memory, "_MEMFD", None)
+    monkeypatch.setattr(tempfile, "TemporaryFile", refused)
+    with pytest.raises(UnavailableError, match="no shared memory: no file can be made in /dev/shm"):
+        SharedMemory()
 
 
 def test_an_array_of_this_process_has_no_place() -> None:
