@@ -81,6 +81,8 @@ def _mistakes(operator: Operator) -> Iterator[Mistake]:
         yield from _expression(rule.holds, f"rule {rule.text!r}", names)
         for word in {word for values in rule.breaks for word in values}:
             yield from _unknown(word, f"breaks of rule {rule.text!r}", names)
+    for role in (contract.inputs, contract.outputs):
+        yield from _of_optional(role, contract)
     for size in contract.zero_elements:
         yield from _unknown(size, "zero_elements", names)
     for parameter in contract.parameters:
@@ -148,6 +150,20 @@ def _of_tensor(tensor: TensorSpec, before: list[str], names: Collection[str], *,
             yield from _unknown(kind, f"values of {tensor.name}", KINDS)
         for name in names_in(dist):
             yield from _unknown(name, f"values of {tensor.name}", names)
+
+
+def _of_optional(role: tuple[TensorSpec, ...], contract: Contract) -> Iterator[Mistake]:
+    """Mistakes in the tensors of a role that don't always exist: files name none, so they come last."""
+    parameters = [parameter.name for parameter in contract.passed_parameters]
+    optional = {tensor.name for tensor in contract.tensors.values() if tensor.exists}
+    for before, tensor in zip((None, *role), role, strict=False):
+        if tensor.exists:
+            yield from _expression(tensor.exists, f"exists of {tensor.name}", parameters)
+        elif before is not None and before.exists:
+            yield tensor.name, f"{tensor.name} always exists, expected it before {before.name}, which does not"
+        if tensor.same_dtype_as in optional and not tensor.exists:
+            told = f"same_dtype_as of {tensor.name} is {tensor.same_dtype_as!r}, expected a tensor that always exists"
+            yield tensor.same_dtype_as or "", told
 
 
 def _of_list(parameter: Parameter, operator: Operator, names: Collection[str]) -> Iterator[Mistake]:

@@ -1,4 +1,4 @@
-"""The parameters of operators, as data: their kinds, and the form that a value must have."""
+"""The parameters of operators and the rules between them, as data: kinds, and the form that a value must have."""
 
 from __future__ import annotations
 
@@ -80,6 +80,25 @@ class Parameter:
         """How many values it has with these sizes and parameters, None where it is no list; errors of expressions."""
         length = self.length
         return parse_expression(length)(env) if isinstance(length, str) else length
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A relation between sizes and parameters that must hold.
+
+    text says it in words, holds as an expression with names of sizes and parameters, such as "N % B == 0"; a parameter
+    with a length is indexed: "pad[0] < 3". statuses are what breaking it is answered with, names such as "BAD_PARAM";
+    empty: a case that breaks it is refused when a spec is expanded, nothing is expected of an implementation. breaks
+    lists assignments (sizes or parameters by name) that break this rule alone, for derived invalid cases. origin says
+    where the rule stands: "design", "design SECTION", "vendor" (the vendor's library checks it), or "ours", which no
+    implementation has to check.
+    """
+
+    text: str
+    holds: str
+    statuses: tuple[str, ...] = (BAD_PARAM,)
+    breaks: tuple[Mapping[str, Any], ...] = ()
+    origin: str = DESIGN
 
 
 def misshapen(parameter: Parameter, value: Any, env: Env | None = None) -> str | None:

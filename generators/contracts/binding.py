@@ -36,7 +36,8 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
         raise InputError(file.numbering.text, place)
     if meta:
         check_case_name(meta.suite, meta.name, place)
-    inputs, outputs = _named(file, operator, place)
+    params = parameters_of(file, None if operator is None else operator.contract)
+    inputs, outputs = _named(file, None if operator is None else operator.contract.given(params), place)
     records = dict(zip(_distinct([*inputs, *outputs]), (*inputs.values(), *outputs.values()), strict=True))
     with located(place):
         faults = tuple(map(Fault.parse, meta.faults)) if meta else ()
@@ -46,7 +47,7 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
         operator=operator,
         suite=meta.suite if meta else EXTERNAL,
         name=meta.name if meta else name or file.path.stem,
-        params=parameters_of(file, None if operator is None else operator.contract),
+        params=params,
         inputs=inputs,
         outputs=outputs,
         descriptors={
@@ -67,14 +68,13 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
     return bound
 
 
-def _named(file: CaseFile, operator: Operator | None, place: SourceLocation) -> tuple[dict[str, TensorRecord], ...]:
+def _named(file: CaseFile, contract: Contract | None, place: SourceLocation) -> tuple[dict[str, TensorRecord], ...]:
     """Inputs and outputs by name."""
     roles = file.inputs, file.outputs
-    if operator is None:
+    if contract is None:
         if not file.outputs:
             raise InputError(f"{file.op} has no outputs, expected at least one", place)
         return tuple(dict(zip(_distinct([each.id for each in role]), role, strict=True)) for role in roles)
-    contract = operator.contract
     for role, given, wanted in (("inputs", file.inputs, contract.inputs), ("outputs", file.outputs, contract.outputs)):
         if len(given) != len(wanted):
             raise InputError(other_number(file.op, len(given), role, wanted), place)

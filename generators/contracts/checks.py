@@ -40,8 +40,10 @@ def violations(
 
     Parameters, dtypes, layouts, ranks and sizes; with right ranks also relations, strides and large tensors; in a call
     that is right otherwise also the rules without a status, and zero elements. An absent (None) descriptor is a
-    violation of its own; the rest is then not looked at.
+    violation of its own; the rest is then not looked at. Tensors that exist only with other parameters are no part of
+    the call.
     """
+    contract = contract.given(params if env is None else env)
     missing = [name for name in contract.tensors if descriptors.get(name) is None]
     if missing:
         return [Violation(f"{name}.descriptor", (BAD_PARAM,), f"{name} has no descriptor") for name in missing]
@@ -57,22 +59,22 @@ def violations(
 
 def violations_one_by_one(contract: Contract, tensors: Iterable[Tensor], env: Env) -> list[Violation]:
     """The broken rules, by an evaluation of each condition: sound is many times faster, but says only whether."""
-    return _checks(contract).broken(tensors, env)
+    return _checks(contract.given(env)).broken(tensors, env)
 
 
 def sound(contract: Contract, tensors: Iterable[Tensor], env: Env) -> bool:
     """Whether no rule is broken, quickly; where False, violations tells. tensors are in the contract's order."""
-    return _checks(contract).sound(tensors, env)
+    return _checks(contract.given(env)).sound(tensors, env)
 
 
 def broken_rule(contract: Contract, tensors: Iterable[Tensor], env: Env) -> str | None:
     """The first broken rule of a call with all tensors and parameters, None where there is none; it words nothing."""
-    return _checks(contract).first(tensors, env)
+    return _checks(contract.given(env)).first(tensors, env)
 
 
 def breaks(contract: Contract, rule: str, tensors: Iterable[Tensor], env: Env) -> bool:
     """Whether such a call breaks this rule, whatever others it breaks."""
-    return _checks(contract).breaks(rule, tensors, env)
+    return _checks(contract.given(env)).breaks(rule, tensors, env)
 
 
 class _Checks:

@@ -6,21 +6,22 @@ Shape inference, validation of specs, invalid cases, documentation and reports a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol
 
 from generators.contracts.relations import Relation
-from generators.expressions import Expression, parse_expression
+from generators.expressions import UNCOMPUTABLE, Expression, parse_expression
 from generators.parameters import DESIGN as DESIGN
 from generators.parameters import OURS as OURS
 from generators.parameters import VENDOR as VENDOR
 from generators.parameters import Env as Env
 from generators.parameters import Parameter as Parameter
 from generators.parameters import Params as Params
+from generators.parameters import Rule as Rule
 from generators.parameters import c_float
 from schemas.criteria import Criterion
-from schemas.status import BAD_PARAM, NOT_SUPPORTED
+from schemas.status import NOT_SUPPORTED
 
 Shape = tuple[int, ...]  # the dims of a tensor
 
@@ -45,6 +46,8 @@ class TensorSpec:
     operator relies on that. A baseline with a larger fraction of zeros than expected_zero_fraction makes a pass
     mistrusted. compare "rulebook": the pairs of get_indice_pairs. undefined_when_empty: a call with an empty tensor may
     leave it unwritten.
+
+    exists: an expression over parameters, such as "pool_mode == 0"; the tensor is there only where it holds.
     """
 
     name: str
@@ -60,30 +63,12 @@ class TensorSpec:
     finite: bool = False
     undefined_when_empty: bool = False
     variants: tuple[Mapping[str, Any], ...] = ()
+    exists: str = ""
 
     @property
     def dims(self) -> tuple[Expression, ...]:
         """The expressions of the shape."""
         return tuple(parse_expression(word) for word in self.shape.split())
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A relation between sizes and parameters that must hold.
-
-    text says it in words, holds as an expression with names of sizes and parameters, such as "N % B == 0"; a parameter
-    with a length is indexed: "pad[0] < 3". statuses are what breaking it is answered with, names such as "BAD_PARAM";
-    empty: a case that breaks it is refused when a spec is expanded, nothing is expected of an implementation. breaks
-    lists assignments (sizes or parameters by name) that break this rule alone, for derived invalid cases. origin says
-    where the rule stands: "design", "design SECTION", "vendor" (the vendor's library checks it), or "ours", which no
-    implementation has to check.
-    """
-
-    text: str
-    holds: str
-    statuses: tuple[str, ...] = (BAD_PARAM,)
-    breaks: tuple[Mapping[str, Any], ...] = ()
-    origin: str = DESIGN
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +150,33 @@ class Contract:
     def tensors(self) -> dict[str, TensorSpec]:
         """All tensors by name, inputs first."""
         return {tensor.name: tensor for tensor in (*self.inputs, *self.outputs)}
+
+    def given(self, params: Params) -> Contract:
+        """The contract of calls with these parameters: without the tensors that exist only with others.
+
+        A parameter that is left out has its default. There is one object for each choice of tensors.
+        """
+        optional = self._optional
+        if not optional:
+            return self
+        env = {each.name: each.default for each in self.parameters if not each.follows} | dict(params)
+        absent = frozenset(name for name, exists in optional.items() if not _holds(exists, env))
+        if absent and absent not in self._narrowed:
+            inputs, outputs = (
+                tuple(tensor for tensor in role if tensor.name not in absent) for role in (self.inputs, self.outputs)
+            )
+            self._narrowed[absent] = replace(self, inputs=inputs, outputs=outputs)
+        return self._narrowed[absent] if absent else self
+
+    @cached_property
+    def _optional(self) -> dict[str, Expression]:
+        """Of the tensors that don't always exist, when they do."""
+        return {name: parse_expression(each.exists) for name, each in self.tensors.items() if each.exists}
+
+    @cached_property
+    def _narrowed(self) -> dict[frozenset[str], Contract]:
+        """The contracts without some of the optional tensors, by those that are left out."""
+        return {}
 
     @cached_property
     def passed_parameters(self) -> tuple[Parameter, ...]:
@@ -256,3 +268,11 @@ class Contract:
             return dims
         except NameError:
             return tuple(env.get(bare, UNKNOWN) if bare else expression(env) for bare, expression in self._dims[tensor])
+
+
+def _holds(condition: Expression, env: Env) -> bool:
+    """Whether a condition holds; not where a parameter has no value for it."""
+    try:
+        return bool(condition(env))
+    except UNCOMPUTABLE:
+        return False

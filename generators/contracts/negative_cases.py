@@ -77,6 +77,7 @@ def illegal_variants(base: Case, contract: Contract) -> Iterator[Case]:
 
 
 def _each(base: Case, contract: Contract, kinds: Iterable[Variants]) -> Iterator[Case]:
+    contract = contract.given(base.params)
     plain = replace(base, inputs=tuple(replace(plan, values=plain_values(plan.dtype)) for plan in base.inputs))
     for variants_of in kinds:
         for case in variants_of(plain, contract):

@@ -61,7 +61,7 @@ class Operator(ABC):
             code = type(self).reference.__code__
             text = f"the reference kernel of {self.contract.op} is not written: {error}"
             raise InputError(text, SourceLocation(code.co_filename, code.co_firstlineno)) from None
-        wanted = [tensor.name for tensor in self.contract.outputs]
+        wanted = [tensor.name for tensor in self.contract.given(env).outputs]
         if set(outputs) != set(wanted):
             text = f"returns {sorted(outputs)}, its contract says {wanted}"
             raise MluopsError(f"reference kernel of {self.contract.op} {text}")
@@ -101,8 +101,9 @@ class Operator(ABC):
         """
         given = {name: array for name, array in inputs.items() if array is not None}
         known = {name: array for name, array in baseline.items() if array is not None}
-        names = {tensor.name for tensor in self.contract.outputs}
-        if not known or len(given) < len(self.contract.inputs):
+        contract = self.contract.given(params)
+        names = {tensor.name for tensor in contract.outputs}
+        if not known or len(given) < len(contract.inputs):
             return {}
         env = self.contract.bind(shapes, params)
         whole = known if known.keys() == names else None

@@ -11,6 +11,7 @@ from generators.contracts.conditions import Violation
 from generators.contracts.model import OURS, Contract
 from generators.contracts.operator import Operator
 from generators.importing.draft import CaseDraft, Note, TensorDraft
+from generators.parameters import as_tuples
 from generators.specs.case_builder import CaseBuilder
 from generators.specs.conversions import Problem, convert_parameters, expect_words
 from generators.specs.fields import WORD
@@ -36,7 +37,7 @@ def entry_of(draft: CaseDraft, operator: Operator | None, note: Note) -> Entry:
     """The entry without its name; InputError where the operator can't have such a case."""
     if operator is None:
         return _foreign(draft, note)
-    contract = operator.contract
+    contract = operator.contract.given(as_tuples(draft.params))
     specs = {"inputs": contract.inputs, "outputs": contract.outputs}
     tensors = {"inputs": draft.inputs, "outputs": draft.outputs}
     for role in _ROLES:
@@ -113,7 +114,7 @@ def _params(draft: CaseDraft, contract: Contract, note: Note) -> dict[str, Any]:
 
 def _mend_values(draft: CaseDraft, operator: Operator, entry: Entry, note: Note) -> None:
     """Take the contract's default where the operator demands something of values that a distribution can't promise."""
-    for spec, tensor in zip(operator.contract.inputs, draft.inputs, strict=True):
+    for spec, tensor in zip(operator.contract.given(as_tuples(draft.params)).inputs, draft.inputs, strict=True):
         dist = entry["inputs"][spec.name].get("dist", {})
         if spec.finite and ("nan" in dist or "inf" in dist):
             note(f"{spec.name} of {draft.op} takes no NaN and Inf: left out")

@@ -41,8 +41,8 @@ def shapes_of(op: str, entry: CaseConfig, random: bool, place: SourceLocation) -
         yield from _products(shapes, place)
         return
     rng = keyed_generator((entry.seed, op, str(place.key)))
-    specs = _specs(op, len(entry.inputs), len(entry.outputs))
     params = {**entry.proto_params, **entry.op_params}
+    specs = _specs(op, params, len(entry.inputs), len(entry.outputs))
     for _ in range(entry.count):
         yield _legal(op, shapes, specs, params, rng, place)
 
@@ -70,12 +70,13 @@ def _products(shapes: Sequence[_Open], place: SourceLocation) -> Iterator[list[S
         yield [tuple(next(sizes) for _ in shape) for shape in choices]
 
 
-def _specs(op: str, inputs: int, outputs: int) -> list[TensorSpec] | None:
+def _specs(op: str, params: dict[str, Any], inputs: int, outputs: int) -> list[TensorSpec] | None:
     """The tensors of a known operator's contract, None where the entry has others."""
     operator = operators().get(op)
-    if operator is None or (len(operator.contract.inputs), len(operator.contract.outputs)) != (inputs, outputs):
+    contract = None if operator is None else operator.contract.given(as_tuples(params))
+    if contract is None or (len(contract.inputs), len(contract.outputs)) != (inputs, outputs):
         return None
-    return list(operator.contract.tensors.values())
+    return list(contract.tensors.values())
 
 
 def _legal(

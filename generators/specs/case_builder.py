@@ -83,9 +83,13 @@ class CaseBuilder:
 
     def case(self, raw: Raw, suite: str, name: str, place: str) -> Case:
         """The case that an entry with its matrix values assigned means; Problem where it makes none."""
-        contract = self.contract
         inputs, outputs = raw.get("inputs", _NOTHING), raw.get("outputs", _NOTHING)
         env, shapes = self._bound(raw, inputs, outputs)
+        contract = self.contract.given(env)
+        criteria = self._criteria_of(raw["criteria"]) if "criteria" in raw else self._criteria
+        if contract is not self.contract:
+            self._refuse_absent(raw, contract)
+            criteria = {tensor.name: criteria[tensor.name] for tensor in contract.outputs}
         dtypes: dict[str, str] = {}
         planned = [
             self._plan("inputs", tensor, inputs.get(tensor.name, _NOTHING), shapes, env, dtypes)
@@ -101,7 +105,7 @@ class CaseBuilder:
         case = Case(
             contract.op, suite, name, {each: env[each] for each in self._parameters if each in env},
             tuple(planned), tuple(computed),
-            self._criteria_of(raw["criteria"]) if "criteria" in raw else self._criteria,
+            criteria,
             convert_expect(raw[key]) if key in raw else (SUCCESS,),
             key == _BEYOND,
             raw.get("breaks", 1),
@@ -110,6 +114,14 @@ class CaseBuilder:
         )  # fmt: skip
         self._check(case, env, raw)
         return case
+
+    def _refuse_absent(self, raw: Raw, contract: Contract) -> None:
+        """Problem where an entry names a tensor that exists only with other parameters."""
+        for section in ("inputs", "outputs", "criteria"):
+            for name in raw.get(section, _NOTHING):
+                if name not in contract.tensors:
+                    exists = self.contract.tensors[name].exists
+                    raise Problem((section, name), f"{name} exists only where {exists}, which these parameters don't")
 
     def _bound(self, raw: Raw, inputs: Raw, outputs: Raw) -> tuple[Env, dict[str, Shape]]:
         """Sizes and parameters by name, and the shapes that are given."""

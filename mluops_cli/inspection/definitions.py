@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from generators.contracts.case import Case, TensorPlan
 from generators.contracts.operator import Array, Operator
 from generators.contracts.outputs import fitted
 from generators.specs.case_builder import CaseBuilder
-from generators.specs.conversions import Problem
+from generators.specs.conversions import Problem, convert_parameters
 from generators.specs.loader import spec_path
 from generators.specs.yaml_loader import Document, parse_yaml
 from schemas.dtypes import DTYPES
@@ -73,6 +74,8 @@ def _given(operator: Operator, example: Document) -> dict[str, Array]:
     for section in data:
         if not isinstance(data[section], dict):
             raise InputError("expected a mapping, a line per name", example.place((section,)))
+    with suppress(Problem):  # which _case tells, with its place
+        contract = contract.given(convert_parameters(contract, data.get("params", {})))
     given = {}
     for section, tensors in (("inputs", contract.inputs), ("outputs", contract.outputs)):
         for tensor in tensors:

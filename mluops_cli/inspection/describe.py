@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from generators.contracts.bound_case import REFERENCE
-from generators.contracts.file_parameters import plain_message
+from generators.contracts.file_parameters import parameters_of, plain_message
 from generators.operator_registry import operators
 from mluops_cli.inspection.statistics import statistics_of
 from schemas.casefiles.reading import CaseFile
@@ -71,7 +71,10 @@ def contract_names(case: CaseFile) -> list[str | None]:
     """Return the tensors' names in the operator's contract, by position; None where there is none."""
     operator = operators().get(case.op)
     if operator is not None:
-        contract = operator.contract
+        try:
+            contract = operator.contract.given(parameters_of(case, operator.contract))
+        except InputError:  # the file lacks parameters
+            contract = operator.contract
         if (len(case.inputs), len(case.outputs)) == (len(contract.inputs), len(contract.outputs)):
             return list(contract.tensors)
     return [None] * (len(case.inputs) + len(case.outputs))

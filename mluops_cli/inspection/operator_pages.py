@@ -148,6 +148,7 @@ def _notes(contract: Contract) -> str:
         ("Given by the values of the inputs:", [name for name in free if name in contract.data_sizes]),
     ]
     found = [f"{text} {', '.join(f'`{name}`' for name in names)}." for text, names in notes if names]
+    found += [f"`{name}` exists where `{each.exists}`." for name, each in contract.tensors.items() if each.exists]
     finite = ", ".join(f"`{tensor.name}`" for tensor in contract.inputs if tensor.finite)
     return " ".join([*found, f"No NaN and Inf in {finite}."] if finite else found)
 

@@ -37,6 +37,20 @@ class Halve(Operator):
 """
 
 MISTAKES = [
+    ('criteria=(Criterion("diff1", 0.1),)', 'exists="N > 1"', 12, "exists of y: unknown 'N': expected one of factor"),
+    (
+        '("x", ("float",), "NHWC", "N H W C"',
+        '("w", ("float",), "ARRAY", "C", exists="factor > 1"), TensorSpec("x", ("float",), "NHWC", "N H W C"',
+        10,
+        "x always exists, expected it before w, which does not",
+    ),
+    (
+        '("x", ("float",), "NHWC", "N H W C", values={"uniform": [-1, 1]}),)',
+        '("x", ("float",), "NHWC", "N H W C", same_dtype_as="w"),'
+        ' TensorSpec("w", ("float",), "ARRAY", "C", exists="1"))',
+        10,
+        "same_dtype_as of x is 'w', expected a tensor that always exists",
+    ),
     ("default=2.0", 'length="M"', 14, "length of factor: unknown 'M': expected one of "),
     ("default=2.0", 'length="N", told_by="z"', 14, "told_by of factor: unknown 'z': expected one of x"),
     ("default=2.0", 'length="N", told_by="x"', 14, "told_by of factor needs a method `told` of the operator"),

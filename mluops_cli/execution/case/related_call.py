@@ -43,7 +43,7 @@ def called(
         return None
     outputs = {
         spec.name: OutputBuffer(DTYPES[each.dtype], each.dims, None, None, spec.fill, memory)
-        for spec in contract.outputs
+        for spec in contract.given(params).outputs
         for each in (descriptors[spec.name],)
     }
     for buffer in outputs.values():

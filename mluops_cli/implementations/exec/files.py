@@ -38,7 +38,7 @@ def _node_of(call: Call) -> Any:
     operator = operators().get(call.op)
     if operator is None:
         raise CannotShow("exec: the call comes from no case file, and its operator has no contract")
-    contract = operator.contract
+    contract = operator.contract.given(as_tuples(call.params))
     plans = {
         name: TensorPlan(name, each.dtype, each.layout, each.dims, each.strides)
         for name, each in call.descriptors.items()

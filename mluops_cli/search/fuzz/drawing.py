@@ -91,6 +91,8 @@ def _entry(
         elif number.low < number.high or number.name not in defaults:
             section[number.name] = number.words.get(value, value)
     dtypes: dict[str, str] = {}
+    env = domain.env(values)
+    contract = contract.given(env)
     for tensor in contract.tensors.values():
         role = "inputs" if tensor in contract.inputs else "outputs"
         key = f"dtype of {tensor.name}"
@@ -102,7 +104,6 @@ def _entry(
         else:
             dtype = dtypes.get(tensor.same_dtype_as or "", tensor.dtypes[0])
         dtypes[tensor.name] = dtype
-    env = domain.env(values)
     for tensor in contract.inputs:
         makers, key = domain.values[tensor.name, dtypes[tensor.name]], f"values of {tensor.name}"
         chosen = (

@@ -107,7 +107,7 @@ class Domain:
         """
         try:
             env = self.env(values)
-            shapes = {name: self.contract.shape(name, env) for name in self.contract.tensors}
+            shapes = {name: self.contract.shape(name, env) for name in self.contract.given(env).tensors}
         except UNCOMPUTABLE:
             return math.inf
         total = 0.0
@@ -137,7 +137,7 @@ class Domain:
 
     def _tensors(self, env: Env) -> list[Descriptor]:
         """The descriptors of all tensors, with their first dtypes."""
-        specs = self.contract.tensors.values()
+        specs = self.contract.given(env).tensors.values()
         return [Descriptor(spec.layout, spec.dtypes[0], self.contract.shape(spec.name, env)) for spec in specs]
 
     def numbers_of(self, rule: str) -> list[Number]:

@@ -97,7 +97,7 @@ class Candidate:
         """The shapes of all tensors; UNKNOWN for sizes that depend on the data. UNCOMPUTABLE as env."""
         env = self.env()
         found: dict[str, Shape] = {}
-        for name, tensor in self.contract.tensors.items():
+        for name, tensor in self.contract.given(env).tensors.items():
             own = {symbol.at: value for symbol, value in self.numbers.items() if symbol[:2] == ("dims", name)}
             rank = self.frame.get("ranks", {}).get(name)
             if rank is not None:  # not the contract's number of dims: all are given
@@ -128,9 +128,10 @@ class Candidate:
             else:
                 section.setdefault(symbol.name, []).append(value)
         shapes = self.shapes() if self.shaped else {}
+        contract = self.contract.given(self.env())
         for section in _SECTIONS:
             described = {name: dict(given) for name, given in self.frame.get(section, {}).items()}
-            for tensor in self.contract.inputs if section == "inputs" else self.contract.outputs:
+            for tensor in contract.inputs if section == "inputs" else contract.outputs:
                 own = described.setdefault(tensor.name, {})
                 if self.shaped:
                     own |= {"shape": list(shapes[tensor.name])}

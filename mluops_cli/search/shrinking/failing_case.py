@@ -70,7 +70,7 @@ def _entry(bound: Bound, operator: Operator, params: Params) -> dict[str, Any]:
             for name, record in records.items()
         }
     own = {name: {each.name: each.threshold for each in bound.criteria[name]} for name in bound.outputs}
-    usual = {tensor.name: {each.name: each.threshold for each in tensor.criteria} for tensor in contract.outputs}
+    usual = {name: {each.name: each.threshold for each in contract.tensors[name].criteria} for name in bound.outputs}
     if own != usual:
         entry["criteria"] = {name: _located(each, bound) for name, each in own.items() if each != usual[name]}
     if bound.accumulate != contract.accumulate:
