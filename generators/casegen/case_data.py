@@ -14,7 +14,6 @@ from generators.contracts.model import LARGE, Env
 from generators.contracts.operator import Array, Operator
 from generators.data.distributions import plain_values
 from generators.data.draw import draw, keyed_generator, lay_over
-from generators.expressions import UNCOMPUTABLE
 from schemas.dtypes import DTYPES, dtype_named
 from schemas.errors import InputError, MluopsError, SourceLocation
 from schemas.status import SUCCESS
@@ -57,10 +56,7 @@ def draw_inputs(case: Case, operator: Operator, omitted: frozenset[str] = frozen
 
 def _drawable(plan: TensorPlan, operator: Operator, env: Env) -> TensorPlan:
     """The input of an invalid case; with plain values where its sizes disagree: no recipe can be meant for them."""
-    try:
-        agrees = operator.contract.shape(plan.name, env) == plan.dims
-    except UNCOMPUTABLE:
-        agrees = False
+    agrees = operator.contract.fits(plan.name, plan.dims, env)
     return plan if agrees else replace(plan, values=plain_values(plan.dtype))
 
 

@@ -269,6 +269,13 @@ class Contract:
         except NameError:
             return tuple(env.get(bare, UNKNOWN) if bare else expression(env) for bare, expression in self._dims[tensor])
 
+    def fits(self, tensor: str, dims: Shape, env: Env) -> bool:
+        """Whether dims are the shape of a tensor under env; not where that can't be computed."""
+        try:
+            return self.shape(tensor, env) == dims
+        except UNCOMPUTABLE:
+            return False
+
 
 def _holds(condition: Expression, env: Env) -> bool:
     """Whether a condition holds; not where a parameter has no value for it."""

@@ -77,13 +77,17 @@ class Operator(ABC):
     def all_params(
         self, inputs: Mapping[str, Array | None], shapes: Mapping[str, Shape], params: Params
     ) -> dict[str, Any]:
-        """The parameters, and those that are left out and that the values of inputs tell; shapes as in baseline."""
+        """The parameters, and those that are left out and that the values of inputs tell; shapes as in baseline.
+
+        An input of a shape that isn't the contract's, as of an invalid case, tells nothing.
+        """
         given = {name: array for name, array in inputs.items() if array is not None}
         env = self.contract.bind(self.contract.known(shapes), params)
         return dict(params) | {
             each.name: self.told(each.name, given, env)
             for each in self.contract.parameters
             if each.told_by in given and each.name not in params
+            if self.contract.fits(each.told_by, given[each.told_by].shape, env)
         }
 
     def bounds(

@@ -106,7 +106,7 @@ def diagnose(
     *,
     loose_nan: bool = False,
     sentinels: Array | None = None,
-    alternatives: Mapping[str, Callable[[], Array]] | None = None,
+    alternatives: Mapping[str, Callable[[], Array | None]] | None = None,
     explain: Explain | None = None,
 ) -> Diagnosis | None:
     """Diagnose a failing output; None where shapes or dtypes differ, nothing differs, or there are no elements.
@@ -213,7 +213,7 @@ def _describe(
     found: _Found,
     judge: _Wrong,
     sentinels: Array | None,
-    alternatives: Mapping[str, Callable[[], Array]] | None,
+    alternatives: Mapping[str, Callable[[], Array | None]] | None,
     explain: Explain | None,
 ) -> Diagnosis:
     picked = found.at[np.linspace(0, len(found.at) - 1, min(PROBED, len(found.at))).astype(np.int64)]

@@ -40,7 +40,7 @@ class Probe:
         at, expected, found: the flat positions of the sample, ascending, and both values there.
         wrong: a function (expected, found) -> mask of the values that are out of tolerance.
         sentinels: the values (of parts, where complex) that the buffer was filled with, None where unknown.
-        alternatives: whole baselines of other modes by name, computed on demand.
+        alternatives: whole baselines of other modes by name, computed on demand; None where a mode has none.
         explain: says what explains the whole output, on demand.
 
     """
@@ -51,7 +51,7 @@ class Probe:
     found: Array
     wrong: Callable[[Array, Array], Array]
     sentinels: Array | None = None
-    alternatives: Mapping[str, Callable[[], Array]] | None = None
+    alternatives: Mapping[str, Callable[[], Array | None]] | None = None
     explain: Explain | None = None
 
     @property
@@ -117,7 +117,7 @@ def _fills(probe: Probe) -> Iterator[Pattern]:
 def _alternatives(probe: Probe) -> Iterator[Pattern]:
     for name, make in (probe.alternatives or {}).items():
         other = make()
-        if other.shape == probe.shape and len(probe.at) >= ENOUGH:
+        if other is not None and other.shape == probe.shape and len(probe.at) >= ENOUGH:
             values = np.asarray(flat(other)[probe.at])
             if (~probe.wrong(values, probe.found)).mean() >= NEARLY_ALL:
                 yield Pattern("result of another mode", f"the result of {name}")

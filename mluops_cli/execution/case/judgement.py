@@ -22,6 +22,7 @@ from mluops_cli.judging.patterns import Explain
 from mluops_cli.judging.rules import OUTPUTS as RULEBOOK
 from mluops_cli.judging.rules import rulebook
 from mluops_cli.judging.verdict import OutputUnderTest, Verdict, judge_case
+from schemas.errors import InputError
 
 _TRIED: Final = 32 << 20  # bytes of an output for which other modes are tried
 
@@ -216,17 +217,24 @@ def missing_counts(bound: Bound, baseline: Arrays, returned: Mapping[str, int]) 
 
 def _other_modes(
     bound: Bound, inputs: Mapping[str, Array | None], item: OutputUnderTest
-) -> dict[str, Callable[[], Array]]:
+) -> dict[str, Callable[[], Array | None]]:
     """The output with another legal value of a parameter, by which the diagnosis recognises a swapped mode.
 
-    None for large outputs: another baseline is as large as the first, and judging is to take little memory.
+    A call gives None where the other mode takes no such values, or lacks the output. None for large outputs: another
+    baseline is as large as the first, and judging is to take little memory.
     """
     operator = bound.operator
     if operator is None or any(array is None for array in inputs.values()) or item.baseline.nbytes > _TRIED:
         return {}
 
-    def computed(params: dict[str, Any]) -> Callable[[], Array]:
-        return lambda: bound.computed(inputs, params)[item.name]
+    def computed(params: dict[str, Any]) -> Callable[[], Array | None]:
+        def compute() -> Array | None:
+            try:
+                return bound.computed(inputs, params).get(item.name)
+            except InputError:
+                return None
+
+        return compute
 
     return {
         f"{parameter.name} = {word}": computed(params)

@@ -115,6 +115,14 @@ def test_each_entry_of_a_given_one_is_broken_alone(tmp_path: Path) -> None:
     assert not [case for case in cases(tmp_path, f"{entry}}}") if "counts" in case.name]
 
 
+def test_an_input_of_another_rank_tells_nothing(tmp_path: Path) -> None:
+    entry = "sizes: {R: 2, L: 4}, inputs: {rows: {shape: [2, 4, 1]}}, params: {weights: [1, 2, 3]}, expect: BAD_PARAM"
+    (case,) = cases(tmp_path, entry)
+    generate(case, WriteOptions(tmp_path))
+    with read_case(tmp_path / f"{case.id}.pb") as file:
+        assert bind(file, HEADS).params == {"counts": (), "weights": (1.0, 2.0, 3.0)}
+
+
 def test_a_file_without_them_is_refused(tmp_path: Path) -> None:
     (case,) = cases(tmp_path, "sizes: {R: 3, L: 4}, params: {weights: [1, 2, 3, 4]}")
     generate(case, WriteOptions(tmp_path))

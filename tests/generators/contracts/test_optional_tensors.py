@@ -23,6 +23,7 @@ from generators.specs.loader import load_spec
 from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.core.discovery import plan_cases
 from mluops_cli.execution.case.case_run import run_case
+from mluops_cli.implementations.python import Python
 from mluops_cli.implementations.reference import Reference
 from mluops_cli.inspection.definitions import definition
 from mluops_cli.inspection.describe import contract_names
@@ -65,6 +66,11 @@ class Peaks(Operator):
         return outputs | {"column": x.argmax(axis=1).astype(np.int32)} if env["mode"] == 1 else outputs
 
 
+KERNEL = """
+def later(op, inputs, outputs, params):
+    outputs["y"][...] = inputs["x"].max(axis=1)
+    outputs["column"][...] = inputs["x"].argmax(axis=1) + 1
+"""
 PEAKS = Peaks()
 MODES = [("alone", False), ("where", False), ("alone", True), ("where", True)]
 EACH = pytest.mark.parametrize(("mode", "weighted"), MODES)
@@ -83,8 +89,9 @@ def names(mode: str, weighted: bool) -> list[str]:
 
 
 def cases(folder: Path, entry: str) -> Any:
+    entry = entry if "sizes" in entry else f"sizes: {{N: 3, C: 4}}, {entry}"
     path = folder / "peaks.yaml"
-    path.write_text(f"op: peaks\nsuites:\n  s:\n    - {{name: a, sizes: {{N: 3, C: 4}}, {entry}}}\n", encoding="utf-8")
+    path.write_text(f"op: peaks\nsuites:\n  s:\n    - {{name: a, {entry}}}\n", encoding="utf-8")
     return [*expand(load_spec(path))]
 
 
@@ -114,6 +121,15 @@ def test_a_run_judges_those_that_exist(tmp_path: Path, mode: str, weighted: bool
     result = run_case(task, Reference(), settings)
     assert result["status"] == "pass", result
     assert list(result["outputs"]) == [name for name in names(mode, weighted) if name in ("y", "column")]
+
+
+def test_a_diagnosis_looks_for_no_output_in_a_mode_that_lacks_it(tmp_path: Path) -> None:
+    (case,) = cases(tmp_path, "sizes: {N: 40, C: 4}, params: {mode: where}")
+    generate(case, WriteOptions(tmp_path))
+    (tmp_path / "kernel.py").write_text(KERNEL, encoding="utf-8")
+    task = {"file": str(tmp_path / f"{case.id}.pb"), "manifest_meta": None}
+    result = run_case(task, Python(f"{tmp_path}/kernel.py:later"), WorkerSettings(CaseOptions("python")))
+    assert result["reason"].startswith("column: 40 of 40 elements wrong (1); the baseline plus 1")
 
 
 @pytest.mark.parametrize(

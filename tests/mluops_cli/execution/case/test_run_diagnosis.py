@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from generators.casegen.generate import generate
+from generators.casegen.write_options import WriteOptions
+from generators.specs.expansion import expand_operator
 from mluops_cli.core.case_options import CaseOptions, WorkerSettings
 from mluops_cli.execution.case import judgement
 from mluops_cli.execution.case.case_run import run_case
 from mluops_cli.implementations.python import Python
+from mluops_cli.search.faulty_kernels.catalogue import kernel_file
 from schemas.casefiles.reading import write_case
 from tests.mluops_cli.execution.conftest import add_tensor, case_node
 
@@ -125,6 +129,15 @@ def test_the_console_says_it_in_a_line(case: Path, run: Any) -> None:
     assert "first [0, 0, 1, 0]: " in line
     record = ran.records["psamask_forward/general/case"]
     assert record["outputs"]["y"]["diagnosis"]["patterns"][0]["word"] == "transposed"
+
+
+def test_a_mode_that_takes_no_such_values_is_none_to_compare_with(tmp_path: Path) -> None:
+    """With sub_m pairs have to be (j, j) in the middle; those of this case are not."""
+    (case,) = (each for each in expand_operator("indice_convolution_forward", {"demo"}) if each.name == "nan_inf")
+    generate(case, WriteOptions(tmp_path))
+    kernel = Python(f"{kernel_file(case.op, 'last_output_lost')}:last_output_lost")
+    result = run_case({"file": str(tmp_path / f"{case.id}.pb"), "manifest_meta": None}, kernel, SETTINGS)
+    assert "zeros instead of values" in result["reason"]
 
 
 def test_no_other_mode_where_it_would_break_the_contract(tmp_path: Path) -> None:
