@@ -80,7 +80,8 @@ def _register(found: dict[str, Operator], new: Any) -> None:
         check_contract(operator)
         name = operator.contract.op
         if name in found and not is_copy(type(operator), type(found[name])):
-            raise InputError(f"operator {name!r} is registered twice")
+            files = [type(each).reference.__code__.co_filename for each in (found[name], operator)]
+            raise InputError(f"operator {name!r} is registered twice, in {' and '.join(files)}")
         found.setdefault(name, operator)
 
 

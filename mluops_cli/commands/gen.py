@@ -245,6 +245,7 @@ def _write(
 
     make_folder(options.out)
     code = 0
+    problems: Counter[str] = Counter()
     say = partial(click.echo, err=True)
     with open_output(options, list(plan.sizes), say, made_of_specs, prune=prune) as lock:
         kept = unchanged(options.out, plan.recipes)
@@ -256,12 +257,16 @@ def _write(
                 if isinstance(result, UnavailableError):
                     raise result  # a full disk is not the case's fault: the next one would fail too
                 if isinstance(result, MluopsError):
-                    report_problem(result)
+                    problems[str(result)] += 1
+                    if problems[str(result)] == 1:  # a missing reference kernel is one of all cases
+                        report_problem(result)
                     code = max(code, result.exit_code)
                 else:
                     for warning in result.get("warnings", ()):
                         report_warning(warning)
                     sizes.append(result["bytes"])
+    if problems.total() > len(problems):
+        report_problem(f"{problems.total()} cases are not made: {counted(len(problems), 'problem')}")
     stayed = f", {len(kept)} of them unchanged" if kept else ""
     click.echo(f"{counted(len(sizes), 'case')}{stayed}, {format_bytes(sum(sizes))} in {options.out}")
     return code

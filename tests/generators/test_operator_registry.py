@@ -127,4 +127,5 @@ def test_two_operators_of_one_name_in_a_file_are_one_too_many(tmp_path: Path) ->
     (tmp_path / "twice.py").write_text(GOOD + "OPERATORS = (Good, Good)\n")
     command = [sys.executable, "-m", "mluops_cli", "list", "--plugin", str(tmp_path / "twice.py")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (2, "operator 'good_op' is registered twice\n")
+    files = " and ".join([str(tmp_path / "twice.py")] * 2)
+    assert (ran.returncode, ran.stderr) == (2, f"operator 'good_op' is registered twice, in {files}\n")

@@ -69,7 +69,6 @@ def test_following_a_tutorial(page: str, tmp_path: Path, cli: Cli, monkeypatch: 
         assert "explained by the term of input_features[0, 0] missing" in printed
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("own_plugins")
 def test_the_new_operator(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
