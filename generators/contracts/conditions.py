@@ -45,8 +45,8 @@ class Tensor(Protocol):
         """The strides in elements, None where it is dense."""
 
 
-# What the expressions may call.
-FUNCTIONS: Final[dict[str, Any]] = {**GLOBALS, "int": int, "is_formed": is_formed}
+# What the expressions may call; elements is prod without its bound, which sizes don't need.
+FUNCTIONS: Final[dict[str, Any]] = {**GLOBALS, "int": int, "is_formed": is_formed, "elements": math.prod}
 Text = str | Callable[[Env], str]
 
 
@@ -195,7 +195,7 @@ def of_size(contract: Contract, position: Mapping[str, str]) -> Condition:
         return f"{large}, expected fewer than {LARGE}"
 
     return Condition(
-        "large", " and ".join(f"prod({own}.dims) < {LARGE}" for own in position.values()), text, contract.large
+        "large", " and ".join(f"elements({own}.dims) < {LARGE}" for own in position.values()), text, contract.large
     )
 
 

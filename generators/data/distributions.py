@@ -19,6 +19,7 @@ from schemas.suggest import counted, did_you_mean
 
 OPTIONS: Final = ("nan", "inf", "special", "special_share")
 SPECIAL_SHARE: Final = 0.01
+_NEED_DIMS: Final = ("sequence", "file", *ROWS)  # the kinds that not all dims can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def parse_values(
 
 def check_values(values: Values, dims: tuple[int, ...], dtype: str) -> None:
     """InputError where dims can't hold the values: too many unique ones, a sequence beyond the dtype, another file."""
-    if values.kind not in ("sequence", "file", *ROWS) and not (values.nan or values.inf or values.special):
+    if values.kind not in _NEED_DIMS and not (values.nan or values.inf or values.special):
         return
     n = math.prod(dims)
     known = dtype_named(dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,10 +35,10 @@ from schemas.tensor_descriptor import Descriptor
 _NOTHING: Final[Raw] = {}
 _BEYOND: Final = "expect_beyond_design"
 _MEMO: Final = 4096  # parsed values kept; a spec written out has as many as entries
+_NULL_TENSORS: Final = ("null_descriptors", "null_pointers", "size_query_null_descriptors")  # lists of tensors
 _FAULTS: Final = frozenset(
     (
-        "null_handle", "null_descriptors", "null_pointers", "null_parameters", "workspace", "null_workspace_size",
-        "size_query_null_handle", "size_query_null_descriptors",
+        *_NULL_TENSORS, "null_handle", "null_parameters", "workspace", "null_workspace_size", "size_query_null_handle",
     )
 )  # fmt: skip
 
@@ -52,34 +52,34 @@ class CaseBuilder:
         self._seed = seed
         self._parameters = {parameter.name: parameter for parameter in contract.passed_parameters}
         self._criteria = {tensor.name: tensor.criteria for tensor in contract.outputs}
-        self._values: dict[tuple[Any, ...], tuple[Any, Values]] = {}
-        self._names: dict[tuple[int, str], tuple[Any, tuple[str, ...]]] = {}
-
-    def unknown_names(self, entry: Raw) -> Iterator[Problem]:
-        """Names in an entry (those that it varies too) that the contract lacks."""
-        contract = self.contract
-        known: dict[str, Iterable[str]] = {
+        self._known: dict[str, Collection[str]] = {  # section of an entry -> the names that it may hold
             "params": self._parameters,
             "sizes": contract.sizes,
             "inputs": [tensor.name for tensor in contract.inputs],
             "outputs": self._criteria,
             "criteria": self._criteria,
+            **dict.fromkeys(_NULL_TENSORS, contract.tensors),
         }
-        found: list[tuple[str, str, KeyPath]] = [
-            (section, name, (section, name)) for section in known for name in entry.get(section, _NOTHING)
-        ]
+        self._values: dict[tuple[Any, ...], tuple[Any, Values]] = {}
+        self._names: dict[tuple[int, str], tuple[Any, tuple[str, ...]]] = {}
+
+    def unknown_names(self, entry: Raw) -> Iterator[Problem]:
+        """Names in an entry (those that it varies too) that the contract lacks."""
+        found: list[tuple[str, str, KeyPath]] = []
+        for section in self._known:
+            names = entry.get(section, ())
+            steps = names if isinstance(names, dict) else range(len(names))
+            found += [(section, name, (section, step)) for name, step in zip(names, steps, strict=True)]
         for path, where in varied_paths(entry):
             section, _, rest = path.partition(".")
             if rest:
                 found.append((section, rest.partition(".")[0], where))
-        for section in ("null_descriptors", "null_pointers", "size_query_null_descriptors"):
-            known[section] = contract.tensors
-            found += [(section, name, (section, number)) for number, name in enumerate(entry.get(section, ()))]
         for section, name, where in found:
-            if section in known and name not in known[section]:
+            known = self._known.get(section)
+            if known is not None and name not in known:
                 what = {"params": "parameter", "sizes": "size", "inputs": "input"}.get(section, "output")
-                what = "tensor" if section.startswith("null") else what
-                yield Problem(where, f"{contract.op} has no {what} {name!r}{did_you_mean(name, known[section])}")
+                what = "tensor" if section in _NULL_TENSORS else what
+                yield Problem(where, f"{self.contract.op} has no {what} {name!r}{did_you_mean(name, known)}")
 
     def case(self, raw: Raw, suite: str, name: str, place: str) -> Case:
         """The case that an entry with its matrix values assigned means; Problem where it makes none."""
@@ -186,7 +186,7 @@ class CaseBuilder:
             dims = self.contract.shape(tensor.name, env)
         except UNCOMPUTABLE:
             dims = None
-        if dims is not None and min(dims, default=0) >= 0:
+        if dims is not None and (not dims or min(dims) >= 0):
             return dims
         unbound = sorted(set().union(*(expression.names for expression in tensor.dims)) - env.keys())
         if dims is None or not self.contract.data_sizes.issuperset(unbound):
@@ -225,8 +225,7 @@ class CaseBuilder:
     def _criteria_of(self, raw: Raw) -> dict[str, tuple[Criterion, ...]]:
         own = {
             output: tuple(
-                Criterion(name, float(threshold), f"spec {Path(thresholds.file).name}:{thresholds.line}")
-                for name, threshold in thresholds.items()
+                Criterion(name, float(threshold), f"spec {thresholds.place}") for name, threshold in thresholds.items()
             )
             for output, thresholds in raw.items()
         }

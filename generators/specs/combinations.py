@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, product
-from typing import Any, Final
+from itertools import chain, compress, product
+from operator import getitem
+from typing import Any, Final, NamedTuple
 
 from generators.specs.axes import Where, axis_groups, axis_values, draw_axis
 from generators.specs.fields import NOT_IN_NAMES
 
 Assignment = tuple[str, Where]  # a dotted path that is given a value, and where below the entry that is written
-Attempt = tuple[Mapping[str, Any], tuple[Assignment, ...]]  # the entry with the values put in, and what they are
-_Point = tuple[str, tuple[Any, ...], tuple[Assignment, ...]]  # label, values and assignments of a position of an axis
+_Assignments = tuple[tuple[Assignment, ...], ...]  # per axis
+Attempt = tuple[Mapping[str, Any], _Assignments]  # the entry with the values put in, and what they are
 
 ATTEMPTS: Final = 100  # draws of a sample until one makes a legal case
+
+
+class _Axis(NamedTuple):
+    """An axis of the grid: for each position its label, its values and where these are written."""
+
+    labels: Sequence[str]
+    values: Sequence[tuple[Any, ...]]
+    assignments: Sequence[tuple[Assignment, ...]]
 
 
 def combinations(
@@ -34,57 +43,71 @@ def combinations(
     for number, combination in enumerate(include):
         suffix = "".join(_label(path, value) for path, value in combination.items())
         assignments = tuple((path, ("include", number, path)) for path in combination)
-        yield suffix, ((_putter(entry, list(combination))(list(combination.values())), assignments),)
+        yield suffix, ((_putter(entry, list(combination))(combination.values()), (assignments,)),)
 
 
 def _grid(entry: Mapping[str, Any], lists: Mapping[str, Any], id: str) -> Iterator[tuple[str, Iterable[Attempt]]]:
     groups = list(axis_groups(entry))
-    axes = [_points(where, group, lists) for where, group in groups]
+    axes = [_axis(where, group, lists) for where, group in groups]
     sample = entry.get("sample")
     put = _putter(entry, [*(path for _, group in groups for path in group), *(sample["over"] if sample else ())])
     excluded = [_positions(each, groups, axes) for each in entry.get("exclude", ())]
-    for position in _grid_positions([len(points) for points in axes], excluded, entry.get("cover")):
-        point = [points[number] for points, number in zip(axes, position, strict=True)]
-        labels, rows, places = zip(*point, strict=True) if point else ((), (), ())
-        suffix, values, assignments = "".join(labels), [*chain.from_iterable(rows)], tuple(chain.from_iterable(places))
+    for suffix, values, assignments in _grid_points(axes, excluded, entry.get("cover")):
         if not sample:
-            yield suffix, ((put(values), assignments),)
+            yield suffix, ((put(chain.from_iterable(values)), assignments),)
             continue
         for number in range(sample["count"]):
             name = f"{suffix}_s{number:03d}"
             key = (sample.get("seed", 1), id + name)
-            yield name, _attempts(put, values, assignments, sample["over"], lists, key)
+            yield name, _attempts(put, [*chain.from_iterable(values)], assignments, sample["over"], lists, key)
 
 
 def _positions(
-    pairs: Mapping[str, Any], groups: Sequence[tuple[Where, Mapping[str, Any]]], axes: Sequence[Sequence[_Point]]
+    pairs: Mapping[str, Any], groups: Sequence[tuple[Where, Mapping[str, Any]]], axes: Sequence[_Axis]
 ) -> dict[int, frozenset[int]]:
     """Axis -> its positions that have the given values, of the axes that hold the paths of the pairs."""
     found = {}
-    for axis, ((_, group), points) in enumerate(zip(groups, axes, strict=True)):
+    for number, ((_, group), axis) in enumerate(zip(groups, axes, strict=True)):
         wanted = [(column, pairs[path]) for column, path in enumerate(group) if path in pairs]
         if wanted:
-            found[axis] = frozenset(
-                number
-                for number, (_, values, _) in enumerate(points)
+            found[number] = frozenset(
+                position
+                for position, values in enumerate(axis.values)
                 if all(values[column] == value for column, value in wanted)
             )
     return found
 
 
-def _grid_positions(
-    lengths: Sequence[int], excluded: Sequence[Mapping[int, frozenset[int]]], cover: int | None
-) -> Iterable[tuple[int, ...]]:
-    """The positions of a grid in order, the last axis fastest, without excluded ones; with cover a part of them."""
+def _grid_points(
+    axes: Sequence[_Axis], excluded: Sequence[Mapping[int, frozenset[int]]], cover: int | None
+) -> Iterator[tuple[str, tuple[tuple[Any, ...], ...], _Assignments]]:
+    """(label, values per axis, assignments per axis) of each point of a grid, the last axis fastest.
+
+    Without excluded points; with cover a part of the others.
+    """
+    lengths = [len(axis.labels) for axis in axes]
+    columns: list[list[Sequence[Any]]] = [[axis[part] for axis in axes] for part in range(len(_Axis._fields))]
+    parts: list[Iterable[tuple[Any, ...]]]
     if cover is None:
-        allowed: Iterable[tuple[int, ...]] = product(*map(range, lengths))
-        if not excluded:
-            return allowed
-        return (
-            position
-            for position in allowed
-            if not any(all(position[axis] in hit for axis, hit in each.items()) for each in excluded)
-        )
+        parts = [product(*column) for column in columns]
+    else:
+        positions = _covering_positions(lengths, excluded, cover)
+        parts = [[tuple(map(getitem, column, position)) for position in positions] for column in columns]
+    labels, values, assignments = parts
+    points = zip(map("".join, labels), values, assignments, strict=True)
+    if cover is not None or not excluded:
+        return points
+    wanted = (
+        not any(all(position[axis] in hit for axis, hit in each.items()) for each in excluded)
+        for position in product(*map(range, lengths))
+    )
+    return compress(points, wanted)
+
+
+def _covering_positions(
+    lengths: Sequence[int], excluded: Sequence[Mapping[int, frozenset[int]]], cover: int
+) -> list[tuple[int, ...]]:
+    """The positions of a part of a grid, in order: each choice of values on `cover` axes is in at least one of them."""
     from covertable import make  # specs without cover don't need it
 
     # A list of conditions as the library takes them: not all axes of an exclusion at an excluded position.
@@ -105,21 +128,21 @@ def _grid_positions(
 
 
 def _attempts(
-    put: Callable[[Sequence[Any]], Mapping[str, Any]],
+    put: Callable[[Iterable[Any]], Mapping[str, Any]],
     values: Sequence[Any],
-    assignments: tuple[Assignment, ...],
+    assignments: _Assignments,
     over: Mapping[str, Any],
     lists: Mapping[str, Any],
     key: tuple[str | int, ...],
 ) -> Iterator[Attempt]:
     """The draws of one sample, one after another; what is drawn for a path does not depend on the other paths."""
-    assignments += tuple((path, ("sample", "over", path)) for path in over)
+    assignments += (tuple((path, ("sample", "over", path)) for path in over),)
     for attempt in range(ATTEMPTS):
         sampled = [draw_axis(axis, lists, (*key, attempt, path)) for path, axis in over.items()]
         yield put([*values, *sampled]), assignments
 
 
-def _putter(entry: Mapping[str, Any], paths: Sequence[str]) -> Callable[[Sequence[Any]], Mapping[str, Any]]:
+def _putter(entry: Mapping[str, Any], paths: Sequence[str]) -> Callable[[Iterable[Any]], Mapping[str, Any]]:
     """A function that puts values at dotted paths of copies of the entry; only the mappings on the way are copied."""
     copies: dict[str, tuple[int, str]] = {"": (0, "")}  # dotted path of a mapping -> number of the one above, key in it
     targets = []
@@ -131,7 +154,7 @@ def _putter(entry: Mapping[str, Any], paths: Sequence[str]) -> Callable[[Sequenc
         targets.append((list(copies).index(".".join(steps[:-1])), steps[-1]))
     inner = list(copies.values())[1:]
 
-    def put(values: Sequence[Any]) -> Mapping[str, Any]:
+    def put(values: Iterable[Any]) -> Mapping[str, Any]:
         made = [dict(entry)]
         for above, key in inner:
             copy = dict(made[above].get(key, ()))
@@ -144,24 +167,20 @@ def _putter(entry: Mapping[str, Any], paths: Sequence[str]) -> Callable[[Sequenc
     return put
 
 
-def _points(where: Where, group: Mapping[str, Any], lists: Mapping[str, Any]) -> list[_Point]:
-    """(label, values, assignments) per position of the paired axes; equal labels get the position."""
+def _axis(where: Where, group: Mapping[str, Any], lists: Mapping[str, Any]) -> _Axis:
+    """The axis of paired ones; equal labels get the position."""
     rows = list(zip(*(axis_values(axis, lists) for axis in group.values()), strict=True))
     labels = ["".join(map(_label, group, row)) for row in rows]
     if len(set(labels)) < len(labels):
         labels = [f"{label}.{number}" for number, label in enumerate(labels)]
-    return [
-        (
-            label,
-            row,
-            # The source location of a value of a range or of a named list is that of the key.
-            tuple(
-                (path, (*where, path, number) if isinstance(axis, list) else (*where, path))
-                for path, axis in group.items()
-            ),
+    assignments = [
+        # The source location of a value of a range or of a named list is that of the key.
+        tuple(
+            (path, (*where, path, number) if isinstance(axis, list) else (*where, path)) for path, axis in group.items()
         )
-        for number, (label, row) in enumerate(zip(labels, rows, strict=True))
+        for number in range(len(rows))
     ]
+    return _Axis(labels, rows, assignments)
 
 
 def _label(path: str, value: Any) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from generators.contracts.case import Case
@@ -79,8 +79,7 @@ def _cases(spec: Spec, builder: CaseBuilder, suite: str, index: int) -> Iterator
     if unknown:
         raise together(unknown)
     name, derive = entry["name"], entry.get("derive", False)
-    written = spec.suites[suite][index]
-    place = f"{Path(written.file).name}:{written.line}"
+    place = spec.suites[suite][index].place
     for suffix, attempts in combinations(entry, spec.lists, case_id(spec.op, suite, name)):
         try:
             case = _built(builder, attempts, suite, name + suffix, place)
@@ -107,14 +106,14 @@ def _built(builder: CaseBuilder, attempts: Iterable[Attempt], suite: str, name: 
         try:
             return builder.case(combined, suite, name, place)
         except Problem as problem:
-            problems.append(Problem(_origin(problem.path, assignments), problem.message))
+            problems.append(Problem(_origin(problem.path, chain.from_iterable(assignments)), problem.message))
     last = problems[-1]
     if len(problems) > 1:
         raise Problem(last.path, f"none of {len(problems)} draws is a legal case, the last: {last.message}")
     raise last
 
 
-def _origin(path: KeyPath, assignments: Sequence[Assignment]) -> KeyPath:
+def _origin(path: KeyPath, assignments: Iterable[Assignment]) -> KeyPath:
     """Where what stands at a key path below the entry was written: there, or in the matrix."""
     for dotted, where in assignments:
         steps = tuple(dotted.split("."))

@@ -46,6 +46,11 @@ def _absent(description: str) -> Any:
     return Field(default=None, description=description)
 
 
+def _empty(kind: type[Any], description: str) -> Any:
+    """A mapping or list that is empty by default; pydantic copies a default of these types deeply for each entry."""
+    return Field(default_factory=kind, description=description, json_schema_extra={"default": kind()})
+
+
 class Dist(Model):
     """How the values of an input are sampled: at most one kind; without one the contract's default."""
 
@@ -99,44 +104,40 @@ class Sample(Model):
 class Fields(Model):
     """What an entry may hold besides its name."""
 
-    params: dict[str, Parameter] = Field(default={}, description="the operator's parameters")
-    sizes: dict[str, Size] = Field(default={}, description="the contract's free sizes, for shapes that aren't given")
-    inputs: dict[str, Input] = Field(default={}, description="shape, dtype and so on of the inputs, by name")
-    outputs: dict[str, Output] = Field(default={}, description="shape, dtype and so on of the outputs, by name")
-    criteria: dict[str, dict[CriterionName, Threshold]] = Field(
-        default={}, description="per output, instead of the contract's"
-    )
+    params: dict[str, Parameter] = _empty(dict, "the operator's parameters")
+    sizes: dict[str, Size] = _empty(dict, "the contract's free sizes, for shapes that aren't given")
+    inputs: dict[str, Input] = _empty(dict, "shape, dtype and so on of the inputs, by name")
+    outputs: dict[str, Output] = _empty(dict, "shape, dtype and so on of the outputs, by name")
+    criteria: dict[str, dict[CriterionName, Threshold]] = _empty(dict, "per output, instead of the contract's")
     accumulate: Accumulate = _absent(
         "dtype that a kernel may accumulate in, for the error bounds; default: the contract's"
     )
-    matrix: dict[str, Axis] = Field(default={}, description="grid: dotted path -> values, the last varies fastest")
-    zip: list[dict[str, Axis]] = Field(
-        default=[], description="paired lists of one length, each mapping one more dimension of the grid"
-    )
+    matrix: dict[str, Axis] = _empty(dict, "grid: dotted path -> values, the last varies fastest")
+    zip: list[dict[str, Axis]] = _empty(list, "paired lists of one length, each mapping one more dimension of the grid")
     sample: Sample = Field(  # type: ignore[assignment]  # only ever validated
         default=None, description="random points, so many per point of the grid"
     )
     cover: Cover = _absent("instead of the whole grid, cases in which every 2 (or 3) values of different axes meet")
-    exclude: list[dict[str, Any]] = Field(default=[], description="combinations to leave out: all given pairs equal")
-    include: list[dict[str, Any]] = Field(default=[], description="further combinations")
+    exclude: list[dict[str, Any]] = _empty(list, "combinations to leave out: all given pairs equal")
+    include: list[dict[str, Any]] = _empty(list, "further combinations")
     expect: Expect = Field(default=SUCCESS, description="accepted statuses")
     expect_beyond_design: Expect = _absent(
         "instead of expect, where no design and no vendor demands the check: any answer passes, --strict wants these "
         "statuses"
     )
     breaks: Count = Field(default=1, description="number of rules that an invalid case breaks, all of one status")
-    tags: list[Text] = Field(default=[], description="words for selecting cases")
+    tags: list[Text] = _empty(list, "words for selecting cases")
     seed: Seed = Field(default=1, description="default: --seed")
     derive: bool = Field(default=False, description="expand to the invalid cases derived from this valid one")
     null_handle: bool = Field(default=False, description="the handle is null")
-    null_descriptors: list[Text] = Field(default=[], description="tensors whose descriptor is null")
-    null_pointers: list[Text] = Field(default=[], description="tensors whose data pointer is null")
+    null_descriptors: list[Text] = _empty(list, "tensors whose descriptor is null")
+    null_pointers: list[Text] = _empty(list, "tensors whose data pointer is null")
     null_parameters: bool = Field(default=False, description="the descriptor that holds the parameters is null")
     size_query_null_handle: bool = Field(
         default=False, description="the handle is null where the workspace size is asked for"
     )
-    size_query_null_descriptors: list[Text] = Field(
-        default=[], description="tensors whose descriptor is null where the workspace size is asked for"
+    size_query_null_descriptors: list[Text] = _empty(
+        list, "tensors whose descriptor is null where the workspace size is asked for"
     )
     workspace: Workspace = _absent("the workspace is null, or shorter than asked for")
     null_workspace_size: bool = Field(default=False, description="the pointer that takes the workspace size is null")
@@ -153,7 +154,7 @@ class SpecPart(Model):
 
     op: Text = Field(default="", description="the operator; a file that others include may leave it out")
     include: Text = Field(default="", description="another file of this kind, in or below this file's folder")
-    lists: dict[str, Any] = Field(default={}, description="named lists (and a place for anchors) used below")
+    lists: dict[str, Any] = _empty(dict, "named lists (and a place for anchors) used below")
     defaults: Fields = Field(default_factory=Fields, description="laid under every entry")
     suites: dict[Name, list[Entry]]
 

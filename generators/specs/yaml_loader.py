@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from os.path import basename
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,11 @@ class Located(dict[str, Any]):
     __slots__ = ("file", "line")
     file: str
     line: int
+
+    @property
+    def place(self) -> str:
+        """The file's name and the line: psamask.yaml:12."""
+        return f"{basename(self.file)}:{self.line}"
 
     def with_items(self, items: Mapping[str, Any]) -> Located:
         """A mapping with other items at the same location."""
@@ -242,24 +248,24 @@ class _Builder:
         own = Located()
         own.file, own.line = self._file, _line(start)
         merged: list[Any] = []
-        lines: dict[str, int] = {}
+        keys: dict[str, Any] = {}  # key -> its event
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             if type(event) is not yaml.ScalarEvent:
                 self._fail(event, "found a key that is no word")
                 self._value(event)
                 self._value(self._next())
                 continue
-            key, line = event.value, _line(event)
+            key = event.value
             value = self._value(self._next())
             if key == "<<" and event.implicit[0]:
                 merged += value if isinstance(value, list) else [value]
                 if not all(isinstance(each, dict) for each in merged):
                     self._fail(event, "<< merges mappings, found something else")
             elif key in own:
-                self._fail(event, f"duplicate key {key!r}, first in line {lines[key]}")
+                self._fail(event, f"duplicate key {key!r}, first in line {_line(keys[key])}")
             else:
                 own[key] = value
-                lines[key] = line
+                keys[key] = event
         for each in merged:
             for key, value in each.items() if isinstance(each, dict) else ():
                 own.setdefault(key, value)

@@ -181,6 +181,7 @@ def test_a_size_that_no_input_has_must_be_given(tmp_path: Path) -> None:
         (f"{SMALL}, null_handle: true", "expects SUCCESS, the contract says BAD_PARAM"),
         (f"{SMALL}, expect: BAD_PARAM, null_handle: true, null_pointers: [x]", "found 2"),
         (f"{SMALL}, expect: BAD_PARAM, null_pointers: [z]", "has no tensor 'z'"),
+        (f"{SMALL}, expect: BAD_PARAM, size_query_null_descriptors: [z]", "has no tensor 'z'"),
         (f"{SMALL}, expect: BAD_PARAM, null_handle: true, derive: true", "only a valid case can be broken"),
     ],
 )
