@@ -26,7 +26,7 @@ def _file_option(command: Callable[..., Any]) -> Callable[..., Any]:
         default="mluops-history.sqlite",
         show_default=True,
         type=click.Path(dir_okay=False, path_type=Path),
-        help="The history, to be cached or committed.",
+        help="The history, to be cached or committed; its folder must be there.",
     )(command)
 
 
@@ -117,16 +117,18 @@ def trend(keywords: str | None, html: Path | None, file: Path) -> int:
 @click.argument("case", metavar="CASE")
 @_file_option
 def bisect(case: str, file: Path) -> int:
-    """Say between which two runs a case's verdict or latency changed, and which commits lie between them."""
+    """Say between which two runs a case's verdict or latency changed, and which commits lie between them.
+
+    CASE is its id, or a part of it that no other case of the history has.
+    """
+    from mluops_cli.commands.named_cases import case_named
     from mluops_cli.history.store import History
     from mluops_cli.history.trends import findings
-    from schemas.errors import InputError
-    from schemas.suggest import counted, did_you_mean
+    from schemas.suggest import counted
 
     with closing(History(file)) as history:
-        if case not in history.cases:
-            raise InputError(f"no case {case!r} in {file}{did_you_mean(case, history.cases)}")
-        runs, found = history.runs, list(findings(history, lambda name: name == case, every=True))
+        meant = case_named(case, history.cases, "case", f"of {file}")
+        runs, found = history.runs, list(findings(history, lambda name: name == meant, every=True))
     for each in found:
         click.echo(brief(str(each)))
         if each.before is None:

@@ -6,7 +6,7 @@ import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mluops_cli.core.record import Record
     from mluops_cli.results.finished import FinishedRun
 
-
-_LISTED: Final = 10  # cases in a message
 
 impl_option = click.option("--impl", metavar="NAME[:OPTIONS]", help="Another implementation than that of the run.")
 timeout_option = click.option(
@@ -52,26 +50,17 @@ def options_again(run: FinishedRun, plugins: tuple[Path, ...], given: dict[str, 
 
 def named_failure(run: FinishedRun, case: str) -> Record:
     """The failing record that CASE names; InputError where there is none, or several."""
+    from mluops_cli.commands.named_cases import case_named
     from schemas.errors import InputError
-    from schemas.suggest import did_you_mean
 
     failing = {record.case: record for record in run.failing}
-    if case in failing:
-        return failing[case]
-    if case in run.by_case:
-        raise InputError(f"{case} didn't fail in this run: {run.by_case[case].status}")
-    found = [name for name in failing if case in name]
-    if len(found) == 1:
-        return failing[found[0]]
-    if found:
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-        raise InputError(f"{case} fits {len(found)} failing cases: {', '.join(found[:3])}{more}; give the whole id")
+    meant = [case] if case in run.by_case else [name for name in run.by_case if case in name]
+    if meant and failing.keys().isdisjoint(meant):
+        also = f"; {case} fits {len(meant)} cases, and none of them did" if len(meant) > 1 else ""
+        raise InputError(f"{meant[0]} didn't fail in this run: {run.by_case[meant[0]].status}{also}")
     if not failing:
         raise InputError("no case of this run failed")
-    names = failing if "/" in case else {name.rpartition("/")[2] for name in failing}
-    hint = did_you_mean(case, names)
-    shown = hint if "mean" in hint or len(names) <= _LISTED else f": expected one of {len(names)}, see results.jsonl"
-    raise InputError(f"no failing case of this run is called {case}{shown}")
+    return failing[case_named(case, failing, "failing case", "of this run")]
 
 
 def planned_again(out: Path, record: Record, enum_numbering: str) -> PlannedCase:

@@ -244,8 +244,7 @@ def check_compare(compare: Sequence[str]) -> None:
         if form != "canonical":
             raise InputError(f"--compare {text}: expected OUTPUT=canonical")
         if name not in known:
-            expected = f"expected one of {', '.join(sorted(known))}"
-            raise InputError(f"--compare {text}: no output {name!r} can be{did_you_mean(name, known)}: {expected}")
+            raise InputError(f"--compare {text}: no output {name!r} can be{did_you_mean(name, known)}")
 
 
 def report_files(out: Path, given: Given, base: Path | None = None) -> ReportFiles | None:

@@ -42,6 +42,11 @@ def one_line(text: str, limit: int | None = None) -> str:
     return text if text.isprintable() else _IN_LINE.sub(_escape, _decoded(text))
 
 
+def cut(text: str, limit: int) -> str:
+    """Return the first limit characters of a text; " ..." follows where there are more."""
+    return text if len(text) <= limit else f"{text[:limit]} ..."
+
+
 def clipped(text: str, limit: int) -> str:
     """Return the visible text, without its middle if it is longer than limit characters."""
     if len(text) > limit:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from mluops_cli.core.escaping import cut
+
 T = TypeVar("T")
 _REASON: Final = 2000  # characters of an error's text that go into a record
 _FRAMES: Final = 20  # frames of a traceback that are kept: the last ones
@@ -38,8 +40,7 @@ def user_traceback(raised: BaseException) -> str:
 def _summary(raised: BaseException) -> str:
     kind = type(raised).__name__
     text = _attempt(lambda: str(raised), "an exception without a readable text")
-    text = text if len(text) <= _REASON else text[:_REASON] + " ..."
-    return f"{kind}: {text}" if text else kind
+    return f"{kind}: {cut(text, _REASON)}" if text else kind
 
 
 def _frames(raised: BaseException) -> list[traceback.FrameSummary]:

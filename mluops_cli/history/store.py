@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import xxhash
 
 from mluops_cli.core.case_options import CaseOptions, read_options
+from mluops_cli.core.escaping import cut
 from mluops_cli.core.record import Record
 from mluops_cli.results.finished import FinishedRun, require_whole, run_files, worst
 from schemas.errors import InputError, SourceLocation, UnavailableError
@@ -100,6 +101,8 @@ class History:
         self.path = path
         if not create and not path.is_file():
             raise InputError(f"no such history: {path}; `mluops history add OUT` makes one")
+        if not path.parent.is_dir():
+            raise InputError(f"no such folder: {path.parent}")
         with self._reported():
             self._base = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
             self._check()
@@ -206,4 +209,4 @@ def _figures(record: Record) -> tuple[object, ...]:
     latency = record.latency_us if record.perf and "problem" not in record.perf else None
     figures = (criterion.get("value"), criterion.get("threshold"), record.bound_ratio, latency, low, high)
     name = f"{judged.output} {criterion.get('name')}" if judged is not None else None
-    return (record.case_hash, record.status, record.reason[:_REASON], name, *figures)
+    return (record.case_hash, record.status, cut(record.reason, _REASON), name, *figures)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from mluops_cli.core.escaping import one_line
+from mluops_cli.core.escaping import cut, one_line
 from mluops_cli.core.output_files import write_text
 from mluops_cli.core.record import Record
 from mluops_cli.reports.cautions import doubtful
@@ -178,7 +178,7 @@ def _reasons(found: Sequence[_Finding]) -> str:
     if len(found) > _NAMED:
         lines.append(f"and {len(found) - _NAMED} more")
     lines.append(f"repro: {one_line(found[0].record.repro, 500)}")
-    return "\n".join(lines)[:_MESSAGE]
+    return cut("\n".join(lines), _MESSAGE)
 
 
 def _data(text: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from mluops_cli.core.escaping import cut
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING
 from mluops_cli.results.common_traits import Seen, add_traits, in_common
@@ -113,7 +114,7 @@ def _what(record: Record, symptom: Symptom) -> str:
     """The symptom with the numbers of this case: `op: y, shifted by 1 along axis 2, tail of axis 1`."""
     kind = symptom.kind
     if not symptom.output and not symptom.of_relation:
-        kind = reason_line(record)[:IN_COMMENT]
+        kind = cut(reason_line(record), IN_COMMENT)
     elif isinstance(output := record.outputs.get(symptom.output), dict):
         patterns = output.get("diagnosis", {}).get("patterns")
         kind = str(patterns[0].get("text") or kind) if patterns else kind

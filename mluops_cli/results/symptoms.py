@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mluops_cli.core.escaping import cut
 from mluops_cli.core.record import BROKEN, Record
 from mluops_cli.judging.verdict import EXPECTED
 
@@ -59,7 +60,7 @@ def symptom_of(record: Record) -> Symptom:
     if record.status == "fail" and record.reason.startswith(EXPECTED):
         rules = ", ".join(tag for tag in record.tags if tag.startswith(BREAKS))
         return Symptom(record.op, "", record.reason, rules)
-    return Symptom(record.op, "", _NUMBER.sub("N", reason_line(record))[:IN_COMMENT])
+    return Symptom(record.op, "", cut(_NUMBER.sub("N", reason_line(record)), IN_COMMENT))
 
 
 def reason_line(record: Record) -> str:

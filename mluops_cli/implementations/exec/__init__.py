@@ -50,7 +50,7 @@ class Exec(Implementation):
         self.exchange = folder if "{dir}" in used else files
         program = shutil.which(self.command[0])
         if program is None:
-            raise UnavailableError(f"exec: there is no program {self.command[0]!r}")
+            raise InputError(f"exec: there is no program {self.command[0]!r}")
         self.command[0] = program
         sweep()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from generators.operator_registry import operator_named
+from mluops_cli.core.escaping import cut
 from mluops_cli.core.record import Record
 from mluops_cli.results.symptoms import IN_COMMENT, Symptom, broken_relations
 from mluops_cli.search.fuzz.drawing import SUITE
@@ -27,7 +28,7 @@ class Finding:
     @property
     def saved(self) -> SavedEntry:
         """The entry as it is saved: with the symptom, the reason and how it was shrunk above it."""
-        comments = (str(self.symptom), self.record.reason[:IN_COMMENT], *filter(None, (self.shrunk,)))
+        comments = (str(self.symptom), cut(self.record.reason, IN_COMMENT), *filter(None, (self.shrunk,)))
         return SavedEntry(self.symptom.op, SUITE, self.entry, comments)
 
     def same_call(self, other: Finding) -> bool:

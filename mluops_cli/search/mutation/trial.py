@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any, Final
 
 from mluops_cli.core.case_options import WorkerSettings
+from mluops_cli.core.escaping import cut
 from mluops_cli.core.exceptions import describe
 from mluops_cli.core.statuses import FAILING, WRONG_INPUT
 from mluops_cli.execution.case.case_run import Prepared, run_prepared
@@ -127,7 +128,7 @@ def run_trial(
         try:
             found, retire = _run(index, prepared(index), implementation, settings)
         except Exception as error:  # such as no memory left for the judge: in a run it fails too
-            found, retire = CaseResult(index, "error", describe(error)[:_REASON]), True
+            found, retire = CaseResult(index, "error", cut(describe(error), _REASON)), True
         _limit_time(0)
         if trace is not None:
             found.lines, found.classes = trace.taken()
@@ -148,7 +149,7 @@ def _run(
     found = CaseResult(
         index,
         result["status"],
-        str(result.get("reason", ""))[:_REASON],
+        cut(str(result.get("reason", "")), _REASON),
         _answer(result, prepared),
         seconds,
         valid=prepared.bound.valid,

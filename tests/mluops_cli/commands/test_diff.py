@@ -88,6 +88,13 @@ def test_the_diagnosis_is_that_of_the_run(op: str, kernel: str, words: str, tmp_
 
 def test_names_that_fit_nothing_are_refused(out: Path, cli: Cli) -> None:
     assert "no failing case of this run is called two" in cli("diff", out, "two").err
+    path = out / "results.jsonl"
+    passing = [path.read_text().replace('"fail"', '"pass"').replace("/one", f"/other{number}") for number in (1, 2)]
+    path.write_text(path.read_text() + "".join(passing))
+    (out / "summary.json").unlink()
+    assert cli("diff", out, "other1").err == f"{CASE[:-3]}other1 didn't fail in this run: pass\n"
+    many = cli("diff", out, "other")
+    assert many.err == f"{CASE[:-3]}other1 didn't fail in this run: pass; other fits 2 cases, and none of them did\n"
     wrong = cli("diff", out, "one", "--output", "z")
     assert (wrong.code, wrong.out) == (2, "")
     assert "--output z: no such output" in wrong.err

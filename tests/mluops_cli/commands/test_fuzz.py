@@ -138,7 +138,11 @@ def test_one_that_refuses_everything_has_proven_nothing(cli: Cli, kernels: Path)
         (["psamask_forwards"], 2, "did you mean 'psamask_forward'?"),
         (["psamask_forward", "--impl", "nothing"], 2, "unknown implementation"),
         (["psamask_forward", "--time", "soon"], 2, "expected one such as 90s, 5m or 1.5h"),
-        (["psamask_forward", "--compare", "y=canonical"], 2, "no output 'y' can be"),
+        (
+            ["psamask_forward", "--compare", "y=canonical"],
+            2,
+            "--compare y=canonical: no output 'y' can be: expected one of indice_num, indice_pairs, out_indices\n",
+        ),
         (["psamask_forward", "--max-bytes", "1", "--cases", "20"], 5, "no legal case was drawn"),
     ],
 )

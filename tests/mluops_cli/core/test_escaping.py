@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mluops_cli.core.escaping import clipped, one_line, visible
+from mluops_cli.core.escaping import clipped, cut, one_line, visible
 from mluops_cli.core.record import Record
 from tests.mluops_cli.reports.sample import HOSTILE
 
@@ -30,6 +30,10 @@ from tests.mluops_cli.reports.sample import HOSTILE
 )
 def test_what_nobody_sees_is_shown(text: str, shown: str) -> None:
     assert visible(text) == shown
+
+
+def test_a_text_that_is_cut_ends_in_dots() -> None:
+    assert [cut(text, 3) for text in ("", "abc", "abcd")] == ["", "abc", "abc ..."]
 
 
 def test_one_line_stays_one_and_says_what_is_left_out() -> None:

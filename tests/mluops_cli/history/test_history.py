@@ -113,6 +113,29 @@ def test_what_is_no_history_is_refused(file: Path, tmp_path: Path, cli: Cli) -> 
     assert (ran.code, "a history of format 9, this mluops reads format 1" in ran.err) == (2, True)
 
 
+def test_a_folder_that_is_not_there_is_a_wrong_command(tmp_path: Path, cli: Cli) -> None:
+    out = write_run(tmp_path / "out", [record(A)])
+    ran = cli("history", "add", out, "--file", tmp_path / "mistyped" / "history.sqlite")
+    assert (ran.code, ran.err) == (2, f"no such folder: {tmp_path / 'mistyped'}\n")
+    assert not (tmp_path / "mistyped").exists()
+
+
+def test_bisect_takes_a_part_of_an_id(file: Path, tmp_path: Path, cli: Cli) -> None:
+    fill(file, tmp_path, [[record(A), record("op/network/b1")], [record(A, "fail"), record("op/network/b2")]])
+    assert cli("history", "bisect", "l/a", "--file", file).out == cli("history", "bisect", A, "--file", file).out
+    several = cli("history", "bisect", "network", "--file", file)
+    assert (several.code, several.err) == (
+        2, "network fits 2 cases: op/network/b1, op/network/b2; give the whole id\n",
+    )  # fmt: skip
+
+
+def test_a_reason_that_is_cut_says_so(file: Path, tmp_path: Path) -> None:
+    fill(file, tmp_path, [[record(A, "fail", reason="x" * 301), record(B, "fail", reason="y" * 300)]])
+    with closing(History(file)) as base:
+        reasons = [point.reason for case in (A, B) for (point,) in base.points(case).values()]
+    assert reasons == ["x" * 300 + " ...", "y" * 300]
+
+
 def test_a_run_that_can_not_be_added_leaves_the_file_as_it_was(file: Path, tmp_path: Path) -> None:
     fill(file, tmp_path / "runs", [[record(A)]])
     run = read_run(write_run(tmp_path / "out", [record(A), record(B)]))
@@ -141,7 +164,7 @@ def test_since_when_a_case_fails(file: Path, tmp_path: Path, cli: Cli) -> None:
     assert found[-1] == "  not yet in run 4 (c3): git log c3..c4"
     assert cli("history", "bisect", B, "--file", file).out == "no change in 6 runs\n"
     ran = cli("history", "bisect", "op/general/c", "--file", file)
-    assert (ran.code, "no case 'op/general/c'" in ran.err) == (2, True)
+    assert (ran.code, f"no case of {file} is called op/general/c" in ran.err) == (2, True)
     assert "did you mean" in ran.err
 
 

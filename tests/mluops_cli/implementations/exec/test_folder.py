@@ -16,7 +16,7 @@ from mluops_cli.implementations.base import BadAnswer, Call, OutOfBounds
 from mluops_cli.implementations.exec import Exec
 from mluops_cli.implementations.registry import implementation_named
 from mluops_cli.search.case_making import make_case
-from schemas.errors import InputError, UnavailableError
+from schemas.errors import InputError
 from schemas.tensor_descriptor import Descriptor
 from tests.conftest import PROJECT
 from tests.mluops_cli.execution.conftest import write_psamask
@@ -217,7 +217,7 @@ def test_a_program_that_writes_nothing_fails(
         ("./program {case}", InputError, "it has {case}"),
         ("./program {dir} {out}", InputError, "it has {dir}, {out}"),
         ("./program '{dir}", InputError, "can't be split into words"),
-        ("no-such-program-here {dir}", UnavailableError, "there is no program 'no-such-program-here'"),
+        ("no-such-program-here {dir}", InputError, "there is no program 'no-such-program-here'"),
     ],
 )
 def test_wrong_commands(command: str, error: type[Exception], message: str) -> None:
@@ -226,9 +226,10 @@ def test_wrong_commands(command: str, error: type[Exception], message: str) -> N
     assert message in str(raised.value)
 
 
-def test_a_missing_program_is_exit_code_3(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_missing_program_is_a_wrong_command(run: Callable[..., Any], tmp_path: Path) -> None:
     case = write_psamask(tmp_path / "cases", "case")
     ran = run(case, "--impl", "exec:no-such-program-here {dir}")
-    assert ran.code == 3
+    assert ran.code == 2
+    assert not (tmp_path / "out").exists()
     assert "there is no program 'no-such-program-here'" in ran.err
     assert "Traceback" not in ran.err
