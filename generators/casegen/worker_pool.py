@@ -219,8 +219,19 @@ def _end_with(parent: Any) -> None:
 @contextmanager
 def stops_held() -> Iterator[None]:
     """Keep Ctrl-C and SIGTERM back for a moment; they come at the end."""
+    came: list[int] = []
+    handlers: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        # Blocked here, a signal may come to another thread, such as one of BLAS, and Python handles it in this one.
+        handlers = {number: found for number in _STOPS if callable(found := signal.getsignal(number))}
+    for number in handlers:
+        signal.signal(number, lambda number, _: came.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from schemas.errors import InputError, SourceLocation
 
 DESCRIPTOR: Final = Path(__file__).with_name("mluoptest.desc")
 _QUOTED: Final = 200  # characters of each end of a long message
+_ONE_AT_A_TIME: Final = Lock()
 _SHORTCUTS: Final = {"Node": "mluoptest.Node", "Tensor": "mluoptest.Tensor", "CaseMeta": "mluops.CaseMeta"}
 
 if TYPE_CHECKING:
@@ -28,9 +30,14 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-@cache
 def pool() -> Any:
-    """The descriptor pool that holds both packages, mluoptest and mluops."""
+    """The descriptor pool that holds both packages, mluoptest and mluops; all threads have the same one."""
+    with _ONE_AT_A_TIME:
+        return _pool()
+
+
+@cache  # which alone lets two threads make one each: what comes of different pools doesn't fit together
+def _pool() -> Any:
     from google.protobuf import descriptor_pb2, descriptor_pool
 
     made = descriptor_pool.DescriptorPool()

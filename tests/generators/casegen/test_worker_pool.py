@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -22,7 +23,7 @@ import psutil
 import pytest
 
 from generators.casegen import worker_pool as batch
-from generators.casegen.worker_pool import InheritedFile, Task, run_tasks, start_worker
+from generators.casegen.worker_pool import InheritedFile, Task, run_tasks, start_worker, stops_held
 from schemas.errors import InputError, MluopsError
 from tests.conftest import PROJECT
 
@@ -249,3 +250,23 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         parent.wait()
     _, alive = psutil.wait_procs(workers, timeout=3)
     assert alive == []
+
+
+def test_a_signal_that_another_thread_notices_is_held_back_too() -> None:
+    order: list[str] = []
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    before = signal.signal(signal.SIGTERM, lambda *_: order.append("handled"))
+    other.start()
+    assert other.ident is not None
+    try:
+        with stops_held():
+            signal.pthread_kill(other.ident, signal.SIGTERM)
+            time.sleep(0.05)  # the interpreter runs handlers meanwhile
+            order.append("held")
+        order.append("after")
+    finally:
+        done.set()
+        other.join()
+        signal.signal(signal.SIGTERM, before)
+    assert order == ["held", "handled", "after"]

@@ -40,7 +40,7 @@ def test_a_package_that_is_missing_or_too_old_is_code_3(
 def test_a_part_that_does_not_load_is_code_3(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from schemas.protos import messages as proto
 
-    proto.pool.cache_clear()
+    proto._pool.cache_clear()
     monkeypatch.setattr(proto, "DESCRIPTOR", tmp_path / "lost.desc")
     ran = cli("doctor")
     monkeypatch.undo()

@@ -125,3 +125,19 @@ def test_a_long_line_is_not_quoted_whole() -> None:
     with pytest.raises(InputError, match=r"^f.prototxt:1:") as caught:
         proto.parse_text(text, proto.Node(), "f.prototxt")
     assert len(caught.value.message) < 1000
+
+
+def test_threads_that_begin_at_once_have_one_pool() -> None:
+    """What comes of two pools doesn't fit together: setting the metadata of a message raised KeyError."""
+    code = (
+        "import time\n"
+        "from concurrent.futures import ThreadPoolExecutor; from threading import Barrier\n"
+        "from schemas.protos import messages\n"
+        "find = messages._extension\n"
+        "messages._extension = lambda *of: (time.sleep(0.05), find(*of))[1]  # what makes a pool takes its time\n"
+        "begin = Barrier(8)\n"
+        "def made(_): begin.wait(); node = messages.Node(); messages.set_meta(node, messages.CaseMeta()); return node\n"
+        "with ThreadPoolExecutor(8) as threads: nodes = list(threads.map(made, range(8)))\n"
+        "assert len({id(type(node)) for node in nodes}) == 1\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
