@@ -6,12 +6,12 @@ commit it.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from syrupy.assertion import SnapshotAssertion
 
 from mluops_cli.core.hardware.machine import platform_name, processor
@@ -174,7 +174,7 @@ CALLS = [
     for command, scenes in SCENES.items()
     for scene, arguments in {"help": [command, "--help"], **scenes}.items()
 ]
-FOLDER = Path("/tmp/mluops-snapshots")  # one name for all: where lines break and texts are cut depends on it
+FOLDER = Path(f"/tmp/mluops-{os.getpid():09}")  # of this process, and as long as any: lines break depending on it
 VARYING = {"FOLDER": str(FOLDER), "MACHINE": f"{processor()}, {platform_name()}"}
 ODD = """op_name: "psamask_forward"
 input { id: "x" shape { dims: [1, 1, 2, 3] } layout: LAYOUT_NHWC dtype: DTYPE_FLOAT value_f: [1, 2] }
@@ -214,14 +214,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def alone() -> Iterator[FileLock]:
-    """One test at a time uses FOLDER."""
-    with FileLock(f"{FOLDER}.lock") as lock:
-        yield lock
-
-
-@pytest.fixture
-def folder(prepared: Path, monkeypatch: pytest.MonkeyPatch, alone: FileLock) -> Iterator[Path]:
+def folder(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the prepared folder, the current one."""
     copy = FOLDER
     shutil.rmtree(copy, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from mluops_cli.main import main
@@ -18,6 +20,7 @@ from schemas.protos import messages as proto
 
 from . import misbehaving
 
+os.environ["MLUOPS_TEST_RUN"] = str(os.getpid())  # which misbehaving.duration reads in a process of a run
 PLUGIN = Path(__file__).parent / "misbehaving.py"
 SUITE = "psamask_forward/general"
 
@@ -86,6 +89,12 @@ def wait_until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.02)
     return found
+
+
+def sleeping(*seconds: int) -> list[psutil.Process]:
+    """The processes of this run of the tests that sleep so long."""
+    wanted = [["sleep", misbehaving.duration(each)] for each in seconds]
+    return [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] in wanted]
 
 
 @dataclass(frozen=True)

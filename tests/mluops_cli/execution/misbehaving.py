@@ -24,6 +24,11 @@ FIRST = 10  # h_mask of the first way in `everything`
 WAYS: dict[str, Kernel] = {}
 
 
+def duration(seconds: int) -> str:
+    """An argument for `sleep` that tells the processes of this run of the tests from those of another one."""
+    return f"{seconds}.{os.environ.get('MLUOPS_TEST_RUN', '0')}"
+
+
 def right(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     """psamask_forward COLLECT by the formula of its design document, point by point."""
     x, y = inputs["x"], outputs["y"]
@@ -95,7 +100,7 @@ def unpicklable(*_: Any) -> Any:
 @misbehaves
 def endless(*_: Any) -> Any:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    subprocess.Popen(["sleep", "987"])
+    subprocess.Popen(["sleep", duration(987)])
     while True:
         time.sleep(1)
 
@@ -221,20 +226,21 @@ def child_comes_back_right(op: str, inputs: Arrays, outputs: Arrays, params: Par
 
 @misbehaves
 def own_sessions(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
-    subprocess.Popen(["sleep", "988"], start_new_session=True)
-    subprocess.run([sys.executable, "-c", "import subprocess as s; s.Popen(['sleep', '989'], start_new_session=True)"])
+    subprocess.Popen(["sleep", duration(988)], start_new_session=True)
+    child = f"import subprocess as s; s.Popen(['sleep', '{duration(989)}'], start_new_session=True)"
+    subprocess.run([sys.executable, "-c", child])
     right(op, inputs, outputs, params)
 
 
 @misbehaves
 def dies_beside_own_session(*_: Any) -> Any:
-    subprocess.Popen(["sleep", "986"], start_new_session=True, env={})
+    subprocess.Popen(["sleep", duration(986)], start_new_session=True, env={})
     ctypes.string_at(0)
 
 
 @misbehaves
 def hangs_beside_own_session(*_: Any) -> Any:
-    subprocess.Popen(["sleep", "985"], start_new_session=True, env={})
+    subprocess.Popen(["sleep", duration(985)], start_new_session=True, env={})
     time.sleep(600)
 
 

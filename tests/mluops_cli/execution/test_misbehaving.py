@@ -13,7 +13,16 @@ import psutil
 import pytest
 
 from mluops_cli.execution import supervisor
-from tests.mluops_cli.execution.conftest import PLUGIN, SUITE, TEN, TEN_WORDS, wait_until, write_psamask, write_ten
+from tests.mluops_cli.execution.conftest import (
+    PLUGIN,
+    SUITE,
+    TEN,
+    TEN_WORDS,
+    sleeping,
+    wait_until,
+    write_psamask,
+    write_ten,
+)
 
 from . import misbehaving
 
@@ -91,7 +100,7 @@ def test_ten_cases_on_four_workers(tmp_path: Path, run: Any) -> None:
         assert all(f"{SUITE}/{way}" in reports[name].read_text() for way in TEN), name
     assert all(f"{SUITE}/{way}" in reports["md"].read_text() for way in TEN if TEN[way][0] != "pass")
     assert left_behind() == []
-    assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "987"]]
+    assert not sleeping(987)
 
 
 def test_memory_of_what_a_case_starts_counts(folder: Path, run: Any) -> None:
@@ -138,7 +147,7 @@ def test_a_hang_is_ended_with_all_it_started(way: str, folder: Path, run: Any) -
     assert ran.records[BAD]["reason"] == "no answer within 1 s"
     assert list(ran.statuses.values()).count("pass") == CASES - 1
     assert left_behind() == []
-    assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "987"]]
+    assert not sleeping(987)
 
 
 def test_a_flood_is_cut_and_harmless(folder: Path, run: Any) -> None:
@@ -179,8 +188,7 @@ def test_only_the_process_that_was_called_answers(way: str, status: str, printed
 
 def test_nothing_survives_in_a_session_of_its_own(folder: Path, run: Any) -> None:
     assert run(folder, "--impl", f"python:{PLUGIN}:own_sessions", "-j", "1").code == 0
-    sleeping = [each.info for each in psutil.process_iter(["cmdline", "status"])]
-    assert not [each for each in sleeping if each["cmdline"] in (["sleep", "988"], ["sleep", "989"])]
+    assert not sleeping(988, 989)
 
 
 def test_nothing_survives_a_worker_that_dies_itself(folder: Path, run: Any) -> None:
@@ -190,22 +198,19 @@ def test_nothing_survives_a_worker_that_dies_itself(folder: Path, run: Any) -> N
     host_s_own.kill()
     host_s_own.wait()
     assert ran.records[BAD]["reason"] == "its process died of signal 11 (SIGSEGV)"
-    assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "986"]]
+    assert not sleeping(986)
 
 
 def test_nothing_survives_a_killed_supervisor(folder: Path, tmp_path: Path) -> None:
-    def started() -> list[Any]:
-        return [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "985"]]
-
     impl = f"python:{PLUGIN}:hangs_beside_own_session"
     command = [sys.executable, "-m", "mluops_cli", "run", str(folder), "--impl", impl, "--out", str(tmp_path / "out")]
     supervisor = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        wait_until(started)
+        wait_until(lambda: sleeping(985))
     finally:
         supervisor.kill()
         supervisor.wait()
-    wait_until(lambda: not started())
+    wait_until(lambda: not sleeping(985))
 
 
 def test_closed_streams_are_not_left_to_the_next_case(folder: Path, run: Any) -> None:

@@ -18,20 +18,22 @@ from mluops_cli.execution.cluster import client as fleet
 from mluops_cli.execution.cluster.client import parse_resource
 from schemas.errors import InputError
 from tests.mluops_cli.execution.cluster.conftest import Dask
-from tests.mluops_cli.execution.conftest import PLUGIN, SUITE, TEN, TEN_WORDS, wait_until, write_psamask, write_ten
+from tests.mluops_cli.execution.conftest import (
+    PLUGIN,
+    SUITE,
+    TEN,
+    TEN_WORDS,
+    sleeping,
+    wait_until,
+    write_psamask,
+    write_ten,
+)
 
 RIGHT = f"python:{PLUGIN}:right"
 SLOW = f"python:{PLUGIN}:slow"
 # Dask warns and leaves sockets to the collector; what it does with its own is not ours to judge.
 pytestmark = pytest.mark.filterwarnings("default")
 cluster = pytest.mark.cluster
-
-
-def left_behind() -> list[list[str]]:
-    """What the case `endless` starts."""
-    return [
-        each.info["cmdline"] for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "987"]
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +64,7 @@ def test_ten_ill_behaved_cases(local: str, tmp_path: Path, run: Any) -> None:
     assert ran.records[f"{SUITE}/segfault"]["printed"].startswith("about to fall\n")
     assert (tmp_path / "j.xml").read_text().count("<testcase") == len(TEN)
     assert "finished by worker: 0 " in ran.out
-    assert left_behind() == []
+    assert not sleeping(987)  # what the case `endless` starts
 
 
 @cluster
