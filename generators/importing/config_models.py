@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from generators.specs.fields import MOST_CASES
+from generators.specs.fields import MOST_CASES, Seed
 from schemas.criteria import NAMES
 from schemas.dtypes import DTYPE_NAMES, DTYPES, LAYOUTS, DType, dtype_named
 
@@ -118,7 +118,7 @@ class CaseConfig(_Open):
     inputs: list[TensorConfig] = []
     outputs: list[TensorConfig] = []
     count: Annotated[int, Field(ge=1, le=MOST_CASES)] = 1
-    seed: Annotated[int, Field(ge=0, lt=2**64)] = 1
+    seed: Seed = 1
     cartesian: _Flag = False
 
     @model_validator(mode="after")

@@ -16,6 +16,7 @@ from generators.error_bounds.precision import PRECISIONS
 from schemas.criteria import CRITERIA
 from schemas.dtypes import DTYPE_NAMES, LAYOUTS
 from schemas.path_names import LONGEST_NAME
+from schemas.seeds import SEEDS
 from schemas.status import PREFIX, STATUS_NUMBERS
 
 NAME: Final = re.compile(rf"[a-z0-9][a-z0-9_.-]{{0,{LONGEST_NAME - 1}}}")
@@ -78,7 +79,7 @@ Rows = Annotated[list[Pair], word("a list of two to four pairs [low, high]", min
 Expect = Status | Annotated[list[Status], Field(min_length=1)]
 Workspace = Annotated[Literal["null", "short"] | None, word("null or short")]
 Count = Annotated[int, Field(ge=1, le=MOST_CASES)]
-Seed = Annotated[int, Field(ge=0, lt=2**64)]  # a case file holds a uint64
+Seed = Annotated[int, Field(ge=0, lt=SEEDS)]
 
 _ListedAxis = Annotated[list[Any], Field(min_length=1)]
 _NamedAxis = Annotated[str, word("a range such as 1..64..8, or the name of a list")]

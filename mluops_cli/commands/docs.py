@@ -6,7 +6,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from mluops_cli.commands.options import make_folder, plugin_option
+from mluops_cli.commands.options import made_folder, plugin_option
 
 
 @click.command(epilog="Example: mluops docs psamask_forward --out docs/operators")
@@ -31,7 +31,7 @@ def command(ops: tuple[str, ...], out: Path, plugins: tuple[Path, ...]) -> None:
     from mluops_cli.inspection.operator_pages import operator_page
 
     pages = {op: operator_page(operator_named(op)) for op in dict.fromkeys(ops or sorted(operators()))}
-    make_folder(out)
-    for op, page in pages.items():
-        write_text(out / f"{op}.md", page)
-        click.echo(out / f"{op}.md")
+    with made_folder(out):
+        for op, page in pages.items():
+            write_text(out / f"{op}.md", page)
+            click.echo(out / f"{op}.md")

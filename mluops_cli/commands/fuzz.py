@@ -12,7 +12,7 @@ import rich_click as click
 
 from mluops_cli.commands import run_options
 from mluops_cli.commands.heartbeat import Heartbeat
-from mluops_cli.commands.options import ByteSize, Duration, Seconds, jobs_option, plugin_option
+from mluops_cli.commands.options import ByteSize, Duration, Seconds, jobs_option, plugin_option, seed_option
 from mluops_cli.commands.problems import brief
 from schemas.suggest import counted
 
@@ -34,7 +34,7 @@ _MINUTE: Final = 60.0
 @click.option(
     "--findings", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="End after N findings."
 )
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**64 - 1), help="Which cases are drawn.")
+@seed_option("Which cases are drawn.")
 @click.option(
     "--max-bytes", default="64MiB", show_default=True, type=ByteSize(), metavar="SIZE", help="Of a case's tensors."
 )

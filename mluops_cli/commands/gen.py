@@ -21,8 +21,9 @@ from mluops_cli.commands.options import (
     generation_option,
     jobs_option,
     keywords_option,
-    make_folder,
+    made_folder,
     plugin_option,
+    seed_option,
     spec_option,
     suites_option,
 )
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     type=click.Choice(["pb", "prototxt", "both"]),
     help="Binary files, text files, or each case as both.",
 )
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**64 - 1), help="Of all random data.")
+@seed_option("Of all random data.")
 @jobs_option("Worker processes.")
 @click.option(
     "--inline-limit",
@@ -243,11 +244,13 @@ def _write(
     from generators.casegen.worker_pool import run_tasks
     from schemas.errors import MluopsError, UnavailableError
 
-    make_folder(options.out)
     code = 0
     problems: Counter[str] = Counter()
     say = partial(click.echo, err=True)
-    with open_output(options, list(plan.sizes), say, made_of_specs, prune=prune) as lock:
+    with (
+        made_folder(options.out),
+        open_output(options, list(plan.sizes), say, made_of_specs, prune=prune) as lock,
+    ):
         kept = unchanged(options.out, plan.recipes)
         sizes = [entry["bytes"] for entry in kept.values()]
         tasks = [task for task in plan.tasks if task.id not in kept]

@@ -15,7 +15,7 @@ import rich_click as click
 from mluops_cli.commands import run_options
 from mluops_cli.commands.gen import make_cases
 from mluops_cli.commands.heartbeat import Heartbeat
-from mluops_cli.commands.options import jobs_option, keywords_option, make_folder, plugin_option, suites_option
+from mluops_cli.commands.options import jobs_option, keywords_option, made_folder, plugin_option, suites_option
 from mluops_cli.commands.problems import none_selected
 from mluops_cli.commands.run_options import DEFAULTS
 from mluops_cli.commands.terminal_tables import table_lines
@@ -83,12 +83,11 @@ def command(ops: tuple[str, ...], paths: tuple[Path, ...], out: Path, **given: A
     from mluops_cli.search.mutation.records import mutant_file
 
     session_of = _sessions(given)
-    make_folder(out)
     cases = _selected(ops, paths, out, given)
     if not cases:
         return none_selected()
     found: list[OperatorMutants] = []
-    with mutant_file(out, resume=given["resume"]) as file, interruptible() as interrupt:
+    with made_folder(out), mutant_file(out, resume=given["resume"]) as file, interruptible() as interrupt:
         for op, chosen in cases.items():
             with closing(_Progress()) as watcher:
                 result = session_of(op)(cases=chosen, file=file, watcher=watcher, interrupt=interrupt).run()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from mluops_cli.core.hardware.machine import cores
 from mluops_cli.implementations.plugins import load_plugins
 from schemas.casefiles.enum_numbering import CURRENT, NUMBERINGS
 from schemas.errors import InputError
+from schemas.seeds import SEEDS
 
 _UNITS: Final = {
     "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
@@ -80,12 +82,28 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic from click
         return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
-def make_folder(out: Path) -> None:
-    """The folder that a command writes to; InputError where it can't be made."""
+@contextmanager
+def made_folder(out: Path) -> Iterator[None]:
+    """The folder that a command writes to, which doesn't stay where nothing was written; InputError where it can't be.
+
+    Folders above it that had to be made don't stay either.
+    """
+    new = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{out}: can't make this folder: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # not empty
+            for folder in new:
+                folder.rmdir()
+
+
+def seed_option(text: str) -> Callable[..., Any]:
+    """--seed N; text: what is made of it."""
+    return click.option("--seed", default=1, show_default=True, type=click.IntRange(0, SEEDS - 1), help=text)
 
 
 def _load(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -16,7 +16,7 @@ from mluops_cli.commands.options import (
     Seconds,
     generation_option,
     keywords_option,
-    make_folder,
+    made_folder,
     plugin_option,
     suites_option,
 )
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mluops_cli.execution.supervisor import RunSettings
     from mluops_cli.reports.console import ConsoleReport
     from mluops_cli.results.finished import FinishedRun
+    from mluops_cli.results.jsonl import JsonResults
 
 
 @click.command(epilog="Example: mluops run cases --impl python:my_kernels.py:roi_crop -k 'roi_crop and not network'")
@@ -63,7 +64,11 @@ if TYPE_CHECKING:
     help="Only the cases whose ids the file lists (mluops subset).",
 )
 @click.option("--shard", "part", metavar="I/N", help="Only the I-th (from 1) of N parts of about equal bytes.")
-@click.option("--last-failed", is_flag=True, help="Only what failed in the run in OUT; the other results stay there.")
+@click.option(
+    "--last-failed",
+    is_flag=True,
+    help="Only what failed in the run in OUT, or has another case file now; the other results stay there.",
+)
 @click.option("--collect-only", is_flag=True, help="Print the ids of the selected cases and run none.")
 @run_options.repeat_option
 @run_options.threads_option
@@ -71,7 +76,9 @@ if TYPE_CHECKING:
 @click.option("--resume", is_flag=True, help="Keep results in OUT that would be the same, run the other cases.")
 @run_options.reasons_option
 @click.option(
-    "--strict", is_flag=True, help="A pass that proves nothing (mistrusted) or is beyond its error bound fails."
+    "--strict",
+    is_flag=True,
+    help="A pass that proves nothing (mistrusted) or is beyond its error bound fails; with --bound off none is known.",
 )
 @run_options.judging_options
 @run_options.perf_options
@@ -160,17 +167,20 @@ def _plan(paths: tuple[Path, ...], out: Path, given: Given) -> _Plan:
 
     --last-failed looks for failures in the shard, and the results stay those of the shard that they were.
     """
+    from mluops_cli.commands.last_failed import failed_last
     from mluops_cli.core.discovery import plan_cases
     from mluops_cli.core.fingerprint import describe_selection
     from mluops_cli.results.finished import read_run
+    from schemas.errors import InputError
 
     chosen = {name: given[name] for name in ("suites", "keywords", "listed")}
     selected = plan_cases(paths, **chosen, out=out, enum_numbering=given["enum_numbering"])
     cases = _shard(selected, given["part"]) if given["part"] else selected
     if given["last_failed"]:
-        _check_last_failed(given)
+        if given["resume"]:
+            raise InputError("--last-failed with --resume: expected one of them: --resume keeps results of failures")
         last = read_run(out)
-        cases = _failed_last(last, cases)
+        cases = failed_last(last, cases)
         summary = last.summary
         return _Plan(bool(cases), cases, last, str(summary.get("shard") or ""), summary.get("selection"))
     if not selected:
@@ -182,7 +192,6 @@ def _plan(paths: tuple[Path, ...], out: Path, given: Given) -> _Plan:
 def _run(paths: tuple[Path, ...], out: Path, given: Given) -> int:
     """Run one implementation; the exit code."""
     from mluops_cli.execution.supervisor import run_cases
-    from mluops_cli.results.jsonl import JsonResults, refuse_foreign
     from mluops_cli.results.resume import earlier_results, results_beside
 
     settings = _settings(out, given)
@@ -195,13 +204,12 @@ def _run(paths: tuple[Path, ...], out: Path, given: Given) -> int:
         settings.partial = is_partial(plan.shard)
         if settings.max_failures is not None:  # of this run: those that stay don't count
             settings.max_failures += sum(kept.status in FAILING for kept in settings.earlier.kept.values())
-    make_folder(out)
-    refuse_foreign(out)
     reports = run_options.report_files(out, given)
     if reports is not None:
         reports.refuse_inputs([given["waivers"], *(file for case in cases for file in case.files)])
     with (
-        closing(JsonResults(out, strict=given["strict"], shard=plan.shard, selection=plan.selection)) as results,
+        made_folder(out),
+        closing(_results(out, plan, given)) as results,
         closing(_console(given["reasons"])) as console,
     ):
         if given["resume"]:
@@ -214,6 +222,13 @@ def _run(paths: tuple[Path, ...], out: Path, given: Given) -> int:
 
             return run_on_fleet(given["scheduler"], given["resource"], cases, settings, listeners).exit_code
         return run_cases(cases, settings, listeners).exit_code
+
+
+def _results(out: Path, plan: _Plan, given: Given) -> JsonResults:
+    from mluops_cli.results.jsonl import JsonResults, refuse_foreign
+
+    refuse_foreign(out)
+    return JsonResults(out, strict=given["strict"], shard=plan.shard, selection=plan.selection)
 
 
 def _shard(cases: Sequence[PlannedCase], part: str) -> list[PlannedCase]:
@@ -245,30 +260,6 @@ def _settings(out: Path, given: Given) -> RunSettings:
         partial=is_partial(given["part"] or ""),
         waive=waive,
     )
-
-
-def _check_last_failed(given: Given) -> None:
-    from schemas.errors import InputError
-
-    if given["resume"]:
-        raise InputError("--last-failed with --resume: expected one of them, since --resume keeps results of failures")
-
-
-def _failed_last(last: FinishedRun, selected: Sequence[PlannedCase]) -> list[PlannedCase]:
-    """Those of the cases that failed in the run in OUT; the others that failed are told, and where there are none."""
-    from schemas.suggest import counted
-
-    failed = {record.case for record in last.failing}
-    if not failed:
-        click.echo(f"no case of the run in {last.out} failed", err=True)
-        return []
-    cases = [case for case in selected if case.id in failed]
-    if len(cases) < len(failed):
-        others = counted(len(failed) - len(cases), "case", "cases")
-        click.echo(f"{others} more failed in {last.out}: not at the paths, or not selected", err=True)
-    if not cases:
-        none_selected()
-    return cases
 
 
 def _list(cases: Sequence[PlannedCase]) -> int:

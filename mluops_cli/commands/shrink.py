@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from mluops_cli.commands.options import make_folder, plugin_option
+from mluops_cli.commands.options import made_folder, plugin_option
 from mluops_cli.commands.outcomes import folder
 from mluops_cli.commands.problems import brief
 from mluops_cli.commands.rerun import impl_option, named_failure, options_again, planned_again, timeout_option
+from mluops_cli.core.escaping import cut
 from mluops_cli.core.statuses import FAILED, INTERRUPTED, OUR_FAILURE, PASSED
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def command(out: Path, case: str, to: Path | None, plugins: tuple[Path, ...], **
     record = named_failure(run, case)
     options = options_again(run, plugins, given)
     to = out / "shrunk" if to is None else to
-    make_folder(to)
-    return _shrink(out, record, options, to)
+    with made_folder(to):
+        return _shrink(out, record, options, to)
 
 
 def _shrink(out: Path, record: Record, options: CaseOptions, to: Path) -> int:
@@ -83,7 +84,7 @@ def _shrink(out: Path, record: Record, options: CaseOptions, to: Path) -> int:
             )
             return FAILED
         click.echo(f"{again.case}: {symptom}\n{shrunk.line}")
-        written = write(shrunk, suite, (f"{again.case}: {symptom}", again.reason[:IN_COMMENT]), to)
+        written = write(shrunk, suite, (f"{again.case}: {symptom}", cut(again.reason, IN_COMMENT)), to)
         _tell(written)
         if shrunk.interrupted or interrupt.is_set():
             return INTERRUPTED

@@ -84,12 +84,17 @@ def _earlier(kept: Collection[Record], again: Counter[str] | None = None, not_ru
     )
 
 
+def file_changed(record: Record, case: PlannedCase) -> bool:
+    """Whether the case file or its external data aren't those that the record was made from, as far as it says that."""
+    return bool(record.case_hash) and record.case_hash != hash_case(case.hashed_files, case.manifest_meta)
+
+
 def _change(record: Record, case: PlannedCase, options: CaseOptions) -> str:
     """What has changed since the record was made; empty where nothing has."""
     if not record.options_hash or not record.case_hash:
         return "a result doesn't say what it was made from"
     if record.options_hash != options.digest:
         return "the options have changed"
-    if record.case_hash != hash_case(case.hashed_files, case.manifest_meta):
+    if file_changed(record, case):
         return "a case file has changed"
     return ""

@@ -21,6 +21,7 @@ from mluops_cli.search.shrinking.attempts import INTERRUPTED, Attempts, Budget, 
 from mluops_cli.search.shrinking.candidate import Candidate, Symbol
 from mluops_cli.search.shrinking.simpler_values import simpler, simpler_elements, zeroed
 from schemas.dtypes import DTYPES
+from schemas.seeds import SEEDS
 
 _SEEDS: Final = 2  # further seeds that a smaller call with drawn values is tried with
 _BLOCKS: Final = 8  # parts of given values that may be left out for a lower number
@@ -246,4 +247,4 @@ class _Reduction:
 
 
 def _reseeded(candidate: Candidate, more: int) -> Candidate:
-    return replace(candidate, seed=(candidate.seed + more) % 2**64)
+    return replace(candidate, seed=(candidate.seed + more) % SEEDS)

@@ -108,6 +108,21 @@ def test_results_of_another_run_are_not_mixed(
     assert "was cut off" in refused.err
 
 
+def test_a_case_whose_file_has_changed_runs_again(cases: Path, tmp_path: Path, cli: Cli) -> None:
+    out = tmp_path / "out"
+    run = ("run", cases, "--impl", RIGHT, "--out", out)
+    assert cli(*run).code == 0
+    none = cli(*run, "--last-failed")
+    assert (none.code, none.err) == (5, f"no case of the run in {out} failed\n")
+    before = read_run(out).by_case
+    changed = sorted(case for case in before if case.startswith("psamask_forward/general"))[0]
+    write_psamask(cases, changed.rpartition("/")[2], seed=99)
+    again = cli(*run, "--last-failed")
+    assert (again.code, again.err) == (0, "1 case more to run: the case file has changed since\n")
+    after = read_run(out).by_case
+    assert {case for case in before if after[case].case_hash != before[case].case_hash} == {changed}
+
+
 def test_what_failed_of_a_shard_stays_a_shard(cases: Path, kernel: Path, tmp_path: Path, cli: Cli) -> None:
     run = ("run", cases, "--impl", f"python:{kernel}:f")
     shards = [(*run, "--out", tmp_path / f"out{i}", "--shard", f"{i}/2") for i in (1, 2)]

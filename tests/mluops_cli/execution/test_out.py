@@ -52,7 +52,10 @@ def test_an_implementation_that_cannot_be_loaded_leaves_no_empty_run(tmp_path: P
     write_psamask(tmp_path / "cases", "case")
     for impl in ("nosuch", f"python:{PLUGIN}:rigt"):
         assert run(tmp_path / "cases", "--impl", impl).code in (2, 3)
-        assert not (tmp_path / "out" / "results.jsonl").exists()
+        assert not (tmp_path / "out").exists()
+    (tmp_path / "out").mkdir()
+    assert run(tmp_path / "cases", "--impl", "nosuch").code == 2
+    assert [*(tmp_path / "out").iterdir()] == []  # it was there before
     assert run(tmp_path / "cases", "--impl", RIGHT).code == 0
 
 
