@@ -34,7 +34,7 @@ COMMANDS: Final[dict[str, str]] = {
     "report": "Write reports of a finished run: JUnit, HTML, Markdown, CSV, CI annotations.",
     "gate": "Say whether a finished run holds a policy.",
     "compare": "Say what changed from one run to another.",
-    "history": "Keep what runs come to in a file, and say what changed at which run.",
+    "history": "Keep results of runs in a file, and say what changed at which run.",
     "replay": "Run the failing cases of a finished run again.",
     "diff": "Show where the kept outputs of a failing case differ from its baseline.",
     "unpack": "Write a case file as a folder of raw files, for a debugger.",

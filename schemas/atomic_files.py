@@ -31,7 +31,7 @@ def write_files(files: Sequence[tuple[Path, Writer]], *, durable: bool = False) 
 
     Folders are made. After a failure no temporary file is left and new files are removed; a file that was there before
     is changed only if its rename came before the failure. durable: the data are on the disk on return (fsync of files
-    and folders). UnavailableError where the disk refuses.
+    and folders). UnavailableError where writing fails.
     """
     token = f".mluops-{secrets.token_hex(8)}"
     last = {path.parent: path for path, _ in files}

@@ -74,7 +74,7 @@ def write_content(content: CaseContent, options: WriteOptions) -> Entry:
     """Write the case in each format of the options, and return its manifest entry.
 
     The node's metadata gets the hash of every tensor that has data. InputError where the case's name can't be a path,
-    UnavailableError where the disk refuses.
+    UnavailableError where writing fails.
     """
     _, suite, name = id_parts(content.id)
     check_case_name(suite, name)

@@ -18,7 +18,7 @@ NAME: Final = ".mluops.journal"
 
 
 def begin(folder: Path) -> None:
-    """Start an empty journal; UnavailableError where the disk refuses."""
+    """Start an empty journal; UnavailableError where writing fails."""
     path = folder / NAME
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
@@ -29,7 +29,7 @@ def begin(folder: Path) -> None:
 def append(folder: Path, case: str, entry: dict[str, Any]) -> None:
     """Add a case's manifest entry; nothing where the folder has no journal (cases that are written without `gen`).
 
-    Several processes may do so at once. UnavailableError where the disk refuses.
+    Several processes may do so at once. UnavailableError where writing fails.
     """
     path = folder / NAME
     # The line break before it keeps the line apart from one that a full disk cut off.
@@ -71,7 +71,7 @@ def read(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def end(folder: Path) -> None:
-    """Remove the journal; UnavailableError where the disk refuses."""
+    """Remove the journal; UnavailableError where writing fails."""
     path = folder / NAME
     try:
         path.unlink(missing_ok=True)

@@ -119,7 +119,7 @@ def case_files(folder: Path, cases: Iterable[str]) -> Iterator[tuple[str, Path]]
 
 
 def write_manifest(folder: Path, entries: Mapping[str, Entry]) -> None:
-    """Write the folder's manifest, entries whose files are gone left out; UnavailableError where the disk refuses."""
+    """Write the folder's manifest, entries whose files are gone left out; UnavailableError where writing fails."""
     lines = (
         f"{json.dumps(case)}: {json.dumps(entries[case], sort_keys=True, allow_nan=False)}"
         for case in sorted(entries)

@@ -43,12 +43,12 @@ MadeOf = Callable[[str, Entry], bool]
 def open_output(
     options: WriteOptions, cases: Collection[str], say: Say, made_of_specs: MadeOf | None = None, *, prune: bool = False
 ) -> Iterator[InheritedFile]:
-    """Have OUT alone while these cases are written there; yields the lock, which worker processes are to inherit.
+    """Lock OUT while these cases are written there; yields the lock, which worker processes are to inherit.
 
-    A second gen waits, which say reports. What a killed gen left is settled first; at the end, whatever ended the gen,
-    the manifest gets the cases that are whole, and files of earlier cases of the same names are removed. Other cases of
-    the manifest that come from the specs, which made_of_specs tells, are reported, and with prune removed. InputError
-    where a case would replace a file that isn't ours, UnavailableError where the disk refuses.
+    A second gen waits, and reports that by `say`. The manifest of a gen that was killed is completed first. At the end,
+    also of an interrupted gen, the manifest gets the cases that are whole, and files of earlier cases of the same names
+    are removed. Other cases of the manifest that come from the specs (made_of_specs) are reported, with prune removed.
+    InputError where a case would replace a file that isn't ours, UnavailableError where writing fails.
     """
     out = options.out
     refuse_foreign(out, cases, options.suffixes)  # before anything is written, the lock included
@@ -124,7 +124,7 @@ def _signed(path: Path) -> list[Path]:
 def settle(folder: Path, say: Say) -> None:
     """Bring the manifest up to date with the journal, remove what is out of date and what was left half-written.
 
-    Stopped at any moment, it can be done again. UnavailableError where the disk refuses.
+    Stopped at any moment, it can be done again. UnavailableError where writing fails.
     """
     stored, written = read_stored(folder), read_journaled(folder)
     for parent in sorted({case.rpartition("/")[0] for case in written} | {""}):

@@ -74,7 +74,7 @@ def _whole(folder: Path, entry: Entry) -> bool:
 def _source(module: str) -> str:
     """The hash of our own source, and of the loaded modules in the folder of a module of others, or of its package.
 
-    A file beside a plug-in is loaded by it, or is none of it. Installed packages are not part of what lies beside them.
+    A file beside a plug-in counts only if it is loaded. Installed packages are not part of what lies beside them.
     """
     file = inspect.getsourcefile(sys.modules[module])
     if file is None or any(Path(file).is_relative_to(root) for root in _OWN):

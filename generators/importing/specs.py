@@ -149,7 +149,7 @@ def write_spec(out: Path, spec: ImportedSpec) -> Path:
 
     The spec comes last, and value files are named by their content: until then an older spec is whole, with the files
     that it names. Those that the new one doesn't name are removed after that. InputError where a spec of that name
-    isn't an import; UnavailableError where the disk refuses.
+    isn't an import; UnavailableError where writing fails.
     """
     path = out / f"{spec.op}.yaml"
     place = SourceLocation(str(path))

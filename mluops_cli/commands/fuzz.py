@@ -99,7 +99,7 @@ class _Telling:
         self._save(outcome)
 
     def dropped(self, outcome: Outcome) -> None:
-        """Save the findings without one that is told already."""
+        """Save the findings without one that equals an earlier one."""
         self._save(outcome)
 
     def settled(self, outcome: Outcome, finding: Finding) -> None:

@@ -120,9 +120,9 @@ def command(
     there, made of the same entry and options by the same source, isn't made again if its files are unchanged.
     """
     if sources and (ops or specs or suites):
-        raise click.UsageError("--from takes files as they are: it goes without OP, --suite and --spec")
+        raise click.UsageError("--from takes files as they are: OP, --suite and --spec can't be given with it")
     if sources and (prune or print_key):
-        raise click.UsageError("--from takes files as they are: it goes without --prune and --print-key")
+        raise click.UsageError("--from takes files as they are: --prune and --print-key can't be given with it")
     options = _options(given)
     matches = parse_keywords(keywords) if keywords is not None else lambda case: True
     plan = completions(sources, matches, options) if sources else generations(ops, suites, specs, matches, options)
@@ -238,7 +238,7 @@ def _check_space(out: Path, sizes: dict[str, int]) -> None:
 def _write(
     plan: Plan, options: WriteOptions, plugins: Sequence[Path], made_of_specs: MadeOf | None = None, prune: bool = False
 ) -> int:
-    """Make what has changed, then the manifest, also of what is done when something stops it; the exit code."""
+    """Make the cases that have changed, then the manifest, also where it is interrupted; return the exit code."""
     from generators.casegen.output_folder import open_output
     from generators.casegen.recipes import unchanged
     from generators.casegen.worker_pool import run_tasks

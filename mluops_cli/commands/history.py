@@ -32,7 +32,7 @@ def _file_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group(epilog="Example: mluops history add mluops-out && mluops history trend -k network")
 def command() -> None:
-    """Keep what runs come to in a SQLite file, and say what changed at which run."""
+    """Keep the results of runs in a SQLite file, and say what changed at which run."""
 
 
 @command.command(epilog="Example: mluops history add mluops-out --ref $(git rev-parse HEAD)")

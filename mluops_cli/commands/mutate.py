@@ -116,7 +116,7 @@ def _sessions(given: dict[str, Any]) -> Callable[[str], Callable[..., OperatorSe
     from schemas.errors import InputError
 
     if given["catalogue"] and given["impl"] != DEFAULTS.impl:
-        raise InputError("--catalogue brings its own kernels: it goes without --impl")
+        raise InputError("--catalogue has its own kernels: --impl can't be given with it")
     options = run_options.case_options(given)
     common = {name: given[name] for name in ("jobs", "matrix", "drawn", "keep")}
     if not given["catalogue"]:

@@ -56,7 +56,7 @@ def command(
     """
     if exploits:
         if paths or suites or plugins:
-            raise click.UsageError("--exploits brings its own cases: it goes without PATH, --suite and --plugin")
+            raise click.UsageError("--exploits has its own cases: PATH, --suite and --plugin can't be given with it")
         return _test_exploits(keywords, jobs)
     from mluops_cli.core.discovery import plan_cases
     from mluops_cli.core.statuses import FAILED, PASSED, WRONG_INPUT

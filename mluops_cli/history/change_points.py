@@ -59,7 +59,7 @@ def change_points(values: Sequence[float]) -> list[ChangePoint]:
 def _scatter(logs: NDArray[np.float64]) -> float:
     """The standard deviation from run to run; of differences, so that changes of level don't count.
 
-    The median of differences tells which are odd; the mean square of the others is surer than a median.
+    The median of differences tells which are odd; the mean square of the others is more precise than a median.
     """
     differences = np.diff(logs)
     limit = _CLIPPED * _NORMAL * float(np.median(np.abs(differences)))

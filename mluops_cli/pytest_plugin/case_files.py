@@ -110,7 +110,7 @@ class CaseItem(pytest.Item):
             self.add_marker(mark)
 
     def runtest(self) -> None:
-        """Run the case and settle what pytest makes of it."""
+        """Run the case and report the outcome to pytest."""
         __tracebackhide__ = True
         try:
             if self.case.problem is not None:

@@ -44,7 +44,7 @@ def _doubts(record: Record) -> Iterator[str]:
 
 
 class _Through:
-    """An implementation, but that it remembers what ends a test where a call raises it."""
+    """An implementation that keeps the exception, where a call raises one that ends a test."""
 
     def __init__(self, inner: Implementation) -> None:
         self._inner = inner
@@ -62,7 +62,7 @@ class _Through:
 
 
 def called(implementation: Implementation, run: Callable[[Implementation], Result]) -> Result:
-    """The result of run(implementation); Ctrl-C, pytest.skip and the pytest.fail of a time limit come out of it."""
+    """The result of run(implementation); raises Ctrl-C, pytest.skip and the pytest.fail of a time limit."""
     through = _Through(implementation)
     result = run(cast(Implementation, through))
     if through.end is not None:

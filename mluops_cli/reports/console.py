@@ -204,7 +204,7 @@ class ConsoleReport:
             _say(self.console, f"{sentence}: nothing is proven of this operator, {follows}", style)
 
     def _say_cases(self) -> None:
-        """A row per case. An id is never broken, so that it can be copied: where it leaves no room it has its line."""
+        """A row per case. An id is never wrapped, so that it can be copied: a long one stands on a line of its own."""
         timed = any(record.perf for record in self.rows)
         rows = [(each.case, _row(each, timed=timed)) for each in sorted(self.rows, key=lambda each: each.case)]
         if max(cell_len(one_line(case)) for case, _ in rows) + _BESIDE > self.console.width:

@@ -134,7 +134,7 @@ class FinishedRun:
 
     @property
     def complete(self) -> bool:
-        """Whether the run came to its end: there is a summary, and every selected case has a record."""
+        """Whether the run finished: there is a summary, and every selected case has a record."""
         return bool(self.summary) and not self.not_run and not self.summary.get("interrupted")
 
     @property
@@ -145,7 +145,7 @@ class FinishedRun:
 
     @property
     def verdict(self) -> str:
-        """`pass`, `fail`, or `incomplete`: nothing failed, but the run did not come to its end."""
+        """`pass`, `fail`, or `incomplete`: nothing failed, but the run did not finish."""
         if self.tally.exit_code(strict=bool(self.summary.get("strict"))):
             return "fail"
         return "pass" if self.complete else "incomplete"

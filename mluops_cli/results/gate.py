@@ -59,7 +59,7 @@ class Policy(Strict):
     no_mistrusted: bool = True
     complete: Annotated[
         bool,
-        Field(description="the run came to its end, every selected case has a result; a shard alone is not complete"),
+        Field(description="the run finished, every selected case has a result; a shard alone is not complete"),
     ] = True
     min_passed: Annotated[int, Field(ge=1, description="cases that pass; a run of nothing never holds")] = 1
     beyond_bound: Annotated[_Count | None, Field(description="cases that pass beyond their error bound, at most")] = (
@@ -120,7 +120,7 @@ def _run_rules(run: FinishedRun, policy: Policy) -> Iterator[str]:
         yield f"{counted(counts['mistrusted'], 'case')} passed without proving anything: {_of(run, 'mistrusted')}."
     if policy.complete and run.records and not run.complete:
         missing = f": {counted(run.not_run, 'case')} not run" if run.not_run else ", it was interrupted"
-        yield f"The run did not come to its end{missing}."
+        yield f"The run did not finish{missing}."
     if policy.complete and run.tally.partial:
         yield f"The results are only shard {run.summary['shard']}: merge the shards first (mluops merge)."
     for status, word, most in (("waived", "waived", policy.max_waived), ("skip", "skipped", policy.max_skipped)):

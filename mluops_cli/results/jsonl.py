@@ -76,7 +76,7 @@ class JsonResults:
             self.close()
 
     def close(self) -> None:
-        """Close the file and let other runs in, also where the run doesn't come to its end.
+        """Close the file and let other runs in, also where the run doesn't finish.
 
         A file that was made for a run that never started is removed: it would count as a run without cases.
         """

@@ -60,7 +60,7 @@ def read_shard(folder: Path) -> Shard:
     """Read the results of a shard; InputError where they are none, or were cut off."""
     run = read_run(folder)
     if not run.summary:
-        raise InputError(f"{folder}: the run has no {SUMMARY}, so it did not come to its end: run this shard again")
+        raise InputError(f"{folder}: the run has no {SUMMARY}, so it did not finish: run this shard again")
     part, selection = run.summary.get("shard"), run.summary.get("selection")
     if not part or not isinstance(part, str):
         raise InputError(f"{folder}: not a shard: expected the --out folder of a `mluops run --shard I/N`")

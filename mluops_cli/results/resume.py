@@ -63,7 +63,7 @@ def results_beside(run: FinishedRun, rerun: Collection[str], options: CaseOption
     InputError where these were made by another implementation or with other options, or where the run was cut off.
     """
     if not run.summary:
-        raise InputError(f"--last-failed: the run in {run.out} was cut off; let it come to its end by --resume first")
+        raise InputError(f"--last-failed: the run in {run.out} was cut off; finish it with --resume first")
     kept = [record for record in run.records if record.case not in rerun]
     go_on = "give the same ones, or run all cases into another --out"
     for record in kept:

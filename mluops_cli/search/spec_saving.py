@@ -52,7 +52,7 @@ class SpecSaver:
             _refuse_foreign(file)
 
     def save(self, entries: Sequence[SavedEntry]) -> None:
-        """Write all entries, each file as a whole; UnavailableError where the disk refuses."""
+        """Write all entries, each file as a whole; UnavailableError where writing fails."""
         for op in dict.fromkeys(each.op for each in entries):
             write_text(self._paths[op], spec_text(op, [each for each in entries if each.op == op]))
 

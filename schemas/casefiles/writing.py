@@ -117,7 +117,7 @@ def write_case(
     values are written. Tensors of more than inline_limit bytes go to external data, raw files STEM.in0.DIGEST.bin,
     STEM.out0.DIGEST.bin ... beside the case file; more files
     are written with it. A text file leaves out what only mluops reads. ValueError where
-    arrays and headers disagree, InputError where the node lacks something, UnavailableError where the disk refuses.
+    arrays and headers disagree, InputError where the node lacks something, UnavailableError where writing fails.
     """
     if path.suffix not in SUFFIXES:
         raise InputError(WRONG_SUFFIX, SourceLocation(str(path)))

@@ -1,4 +1,4 @@
-"""Messages of a process that runs an implementation, as its owner reads them: it never waits, and trusts nothing.
+"""Messages of a process that runs an implementation: read without waiting, and checked.
 
 The other end of the channel is open to the implementation under test, which may write anything into it.
 """
@@ -16,11 +16,11 @@ from typing import Any, Final
 _HEADER: Final = struct.Struct("!i")  # as multiprocessing.connection frames what it sends
 _LONGEST: Final = 64 << 20  # bytes of a message
 _CHUNK: Final = 1 << 16
-_CHUNKS: Final = 16  # read at once, so that one who sends without end doesn't block the reader
+_CHUNKS: Final = 16  # read at once, so that a sender that never stops doesn't block the reader
 
 
 class BrokenChannelError(Exception):
-    """What has arrived is no message of ours."""
+    """What has arrived is not a message of mluops."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"the channel to the supervisor is broken, the implementation wrote into it: {what}")

@@ -28,7 +28,7 @@ _BOOT: Final = (
     "from mluops_cli.execution.kernel_process.kernel_main import main; main(*eval(sys.argv[2]))"
 )
 _ASKED: Final = 0.1  # seconds between questions whether the process has ended, where the system doesn't tell
-_FAREWELL: Final = 1.5  # seconds in which it may release what it holds
+_CLOSING: Final = 1.5  # seconds in which it may release what it holds
 
 
 class KernelEnded(KernelLost):
@@ -40,7 +40,7 @@ class KernelEnded(KernelLost):
 
 
 class BrokenKernel(KernelLost):
-    """What has arrived is no message of ours; the text says what."""
+    """What has arrived is not a message of mluops; the text says what it is."""
 
 
 class KernelProcess(RemoteKernel):
@@ -74,7 +74,7 @@ class KernelProcess(RemoteKernel):
 
     def await_ready(self) -> Ready:
         """Whether the implementation is loaded; KernelLost."""
-        self._ready = self._checked(lambda message: checked(message, Ready, "greeting"))
+        self._ready = self._checked(lambda message: checked(message, Ready, "first message"))
         return self._ready
 
     @property
@@ -118,13 +118,13 @@ class KernelProcess(RemoteKernel):
         if self._process.poll() is not None:
             raise KernelEnded(self._process.returncode)
         if self._reader or wait_readable([self._socket], 0):
-            raise BrokenKernel(str(BrokenChannelError("a result of no case")))
+            raise BrokenKernel(str(BrokenChannelError("a result that belongs to no case")))
 
     def close(self) -> None:
         """Let it release what it holds, and end it."""
         self._socket.close()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_FAREWELL)
+            self._process.wait(_CLOSING)
         self._process.kill()
         self._process.wait()
 

@@ -1,7 +1,7 @@
 """The kernel process: loads the implementation once, then makes one call per request of the judging process.
 
-It holds inputs, outputs, their canaries, and the parameters of the call. Baselines, thresholds, verdicts and the path
-of the case file stay where they are.
+It holds inputs, outputs, their canaries, and the parameters of the call. It has no baseline, threshold
+or verdict, and not the path of the case file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mluops_cli.execution.kernel_process.streams import Streams, identity
 from mluops_cli.processes.process_tree import become_subreaper, die_with_parent
 
 LOST: Final = "the pipe to the supervisor is gone: the implementation closed it, or opened another file in its place"
-_CAME_BACK: Final = "a process that the implementation forked came back out of it, and was ended"
+_CAME_BACK: Final = "a process that the implementation forked returned from the call, and was ended"
 _LENGTH: Final = struct.Struct("!i")
 
 

@@ -108,7 +108,7 @@ def read_reply(message: dict[str, Any], token: str) -> Reply:
     """The reply to the request with this token; BrokenChannelError for anything else."""
     reply: Reply = checked(message, Reply, "result")
     if reply.token != token:
-        raise BrokenChannelError("a result of no case")
+        raise BrokenChannelError("a result that belongs to no case")
     if not 0 <= reply.host_us < math.inf:
         raise BrokenChannelError(f"a result whose host_us is {reply.host_us}")
     return reply

@@ -1,4 +1,4 @@
-"""A call as the kernel process is told of it: what Call holds, with places in shared memory instead of arrays."""
+"""A call as a message to the kernel process: what Call holds, with places in shared memory instead of arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CALL, FLUSH = "call", "flush"
 
 
 class RequestWriter:
-    """Writes the calls of one case after the other; the Node message is made once per case. The file is not told."""
+    """Writes the calls of one case after the other, without the case file; the Node message is made once per case."""
 
     def __init__(self, memory: SharedMemory) -> None:
         self._memory = memory

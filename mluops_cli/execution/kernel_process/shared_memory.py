@@ -1,7 +1,7 @@
 """Memory that the judging process and its kernel process share: tensors are there, and nothing else.
 
 Three segments, by what the kernel process may do with them. Each is as large as the machine's memory and empty: pages
-come with the first write. They are kept between cases, for a page's first touch takes longer than its use.
+come with the first write. They are kept between cases: the first write to a page takes much longer than later ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 Place = tuple[int, int, str, list[int], list[int]]  # segment, offset, dtype, shape, strides in bytes
 
 FIXED, INPUTS, OUTPUTS = range(3)  # what can't be written; what is checked after each call; what is to be written
-_KEPT: Final = 256 << 20  # bytes of a segment that the next case finds touched
+_KEPT: Final = 256 << 20  # bytes of a segment that stay allocated between cases
 _LEAST: Final = 1 << 20
 _CHUNK: Final = 16 << 20  # bytes that are copied at once
 _NOTE: Final = 0  # offset in OUTPUTS of a byte by which the kernel process says why it ends
@@ -39,7 +39,7 @@ _SEALS: Final = "F_SEAL_SHRINK", "F_SEAL_GROW", "F_SEAL_SEAL"
 class SharedMemory(CaseMemory):
     """The judging process's side: places tensors one after the other, and forgets all at the end of a case.
 
-    UnavailableError where the user's limits leave no room for it.
+    UnavailableError where the user's limits (ulimit) don't allow it.
     """
 
     def __init__(self) -> None:

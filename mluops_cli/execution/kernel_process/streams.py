@@ -1,4 +1,4 @@
-"""The standard streams of a process that runs an implementation: ours again after each call."""
+"""The standard streams of a process that runs an implementation: restored after each call."""
 
 from __future__ import annotations
 

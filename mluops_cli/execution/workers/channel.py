@@ -25,7 +25,7 @@ def check_result(result: Mapping[str, Any]) -> None:
 def check_facts(facts: Any) -> None:
     """BrokenChannelError where the value of FACTS is not what a result may hold, or holds a status."""
     if not isinstance(facts, dict) or "status" in facts:
-        raise BrokenChannelError("facts of a case that are none")
+        raise BrokenChannelError("wrong facts of a case")
     _check_keys(facts)
 
 

@@ -123,7 +123,7 @@ class _Worker:
 
 def _end_alike(code: int) -> NoReturn:
     """End as the kernel process did, so that the supervisor sees how; code is as of subprocess.Popen.returncode."""
-    faulthandler.disable()  # this process has no fault to tell of
+    faulthandler.disable()  # the fault was not in this process
     end_as(-code if code < 0 else code << 8)
 
 

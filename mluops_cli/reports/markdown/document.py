@@ -85,7 +85,7 @@ def paragraph(run: FinishedRun, t: Callable[..., str]) -> str:
     if run.tally.partial:
         parts.append(t("Only shard {part}, without the cases of the other shards.", part=run.summary["shard"]))
     if not run.complete:
-        parts.append(t("The run did not come to its end; cases not run: {n}.", n=run.not_run))
+        parts.append(t("The run did not finish; cases not run: {n}.", n=run.not_run))
     for status, text in (("waived", "{n} waived."), ("mistrusted", "{n} mistrusted."), ("skip", "{n} skipped.")):
         if found[status]:
             parts.append(t(text, n=found[status]))

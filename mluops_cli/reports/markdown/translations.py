@@ -22,7 +22,7 @@ ZH: Final = {
     "Nothing was validated.": "没有任何用例得到验证。",
     "Operators without a judged valid case: {ops}.": "没有任何合法用例得到判定的算子：{ops}。",
     "Only shard {part}, without the cases of the other shards.": "仅为分片 {part}，不含其他分片的用例。",
-    "The run did not come to its end; cases not run: {n}.": "测试未跑完，{n} 个用例未运行。",
+    "The run did not finish; cases not run: {n}.": "测试未跑完，{n} 个用例未运行。",
     "The results don't match the summary of the run.": "结果与运行摘要不一致。",
     "{n} waived.": "{n} 个豁免。",
     "{n} mistrusted.": "{n} 个存疑（通过但不能证明正确）。",

@@ -13,7 +13,7 @@ from mluops_cli.results.symptoms import IN_COMMENT, Symptom, broken_relations
 from mluops_cli.search.fuzz.drawing import SUITE
 from mluops_cli.search.spec_saving import SavedEntry
 
-_SLOWER: Final = 20.0  # times as long as the baseline may a right kernel take, on a loaded machine too
+_SLOWER: Final = 20.0  # a right kernel takes less than so many times the baseline's time, on a loaded machine too
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,8 @@ def _supplied(search: Search, number: int, folder: Path) -> Supplied | None:
     """The number-th call of a search; None where none is legal.
 
     Where a right kernel's pass would prove nothing, most often another call is drawn in its place: a window far from
-    the feature, no site that reaches an output. UnavailableError where the disk refuses. What else the reference kernel
-    or the contract raises is the call's problem.
+    the feature, no site that reaches an output. UnavailableError where writing fails. Other errors of the reference
+    kernel or the contract stand in the call's `problem`.
     """
     tries = 1 if number // len(search.ops) % _AS_DRAWN == 0 else 1 + _AGAIN
     for again in range(tries):

@@ -102,7 +102,7 @@ class MutantFile:
         return dict(found.mutants) if found is not None and found.cases.session == cases.session else {}
 
     def add(self, record: MutantRecord | CasesRecord) -> None:
-        """Add one line; UnavailableError where the disk refuses."""
+        """Add one line; UnavailableError where writing fails."""
         line = json.dumps({"record": _KINDS[type(record)], **asdict(record)}).encode()
         try:
             self._file.write(line + b"\n")

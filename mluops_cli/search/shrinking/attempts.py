@@ -138,7 +138,7 @@ class Attempts:
     def _run(self, case: PlannedCase, wanted: Callable[[Record], bool]) -> Record | None:
         """The record, where it is wanted; that is asked while the case's files are there. Ended after a signal.
 
-        Relations take several calls: they are left out where the symptom is none of theirs.
+        Relations take several calls: they are checked only where the symptom is that of a relation.
         """
         if self._stopped():
             raise Ended(INTERRUPTED)

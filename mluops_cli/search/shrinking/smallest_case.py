@@ -52,7 +52,7 @@ class Shown:
 def write(shrunk: Shrunk, suite: str, comments: tuple[str, ...], folder: Path) -> Written:
     """Write FOLDER/operator/suite/NAME.yaml, .pb and .prototxt, and .npy files of values that no `dist` says.
 
-    UnavailableError where the disk refuses.
+    UnavailableError where writing fails.
     """
     op = shrunk.candidate.contract.op
     name = shrunk.candidate.frame["name"]

@@ -249,4 +249,4 @@ def test_the_key_changes_with_what_decides_the_files(cli: Cli, spec: Path, tmp_p
 def test_existing_files_have_no_key_and_nothing_to_prune(option: str, cli: Cli, spec: Path) -> None:
     ran = cli("gen", "--from", spec.parent, option)
     assert ran.code == 2
-    assert "--from takes files as they are: it goes without --prune and --print-key" in ran.err
+    assert "--from takes files as they are: --prune and --print-key can't be given with it" in ran.err

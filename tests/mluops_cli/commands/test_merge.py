@@ -179,7 +179,7 @@ def test_a_shard_without_its_cases_is_refused(shards: list[Path], tmp_path: Path
     (shards[1] / "summary.json").unlink()
     ran = cli("merge", *shards, "--out", tmp_path / "merged")
     assert ran.code == 2
-    assert f"{shards[1]}: the run has no summary.json, so it did not come to its end: run this shard again" in ran.err
+    assert f"{shards[1]}: the run has no summary.json, so it did not finish: run this shard again" in ran.err
     assert not (tmp_path / "merged").exists()
 
 

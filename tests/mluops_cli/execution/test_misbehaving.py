@@ -175,7 +175,7 @@ def test_every_repeat_is_judged(way: str, folder: Path, run: Any) -> None:
 @pytest.mark.parametrize(
     ("way", "status", "printed"),
     [
-        ("child_comes_back_wrong", "pass", "came back out of it, and was ended"),
+        ("child_comes_back_wrong", "pass", "returned from the call, and was ended"),
         ("child_comes_back_right", "fail", "Segmentation fault"),  # it has no outputs that it could write to
     ],
 )

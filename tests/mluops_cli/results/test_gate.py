@@ -52,12 +52,10 @@ def test_nothing_run_or_validated_is_broken(tmp_path: Path, records: list[dict[s
 
 
 def test_an_incomplete_run_is_broken(tmp_path: Path) -> None:
-    assert broken_rules(run_of(tmp_path, [a()], not_run=3), Policy()) == [
-        "The run did not come to its end: 3 cases not run."
-    ]
+    assert broken_rules(run_of(tmp_path, [a()], not_run=3), Policy()) == ["The run did not finish: 3 cases not run."]
     out = write_run(tmp_path / "killed", [a()])
     (out / "summary.json").unlink()
-    assert broken_rules(read_run(out), Policy()) == ["The run did not come to its end, it was interrupted."]
+    assert broken_rules(read_run(out), Policy()) == ["The run did not finish, it was interrupted."]
     assert broken_rules(read_run(out), Policy(complete=False)) == []
 
 
