@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from generators.contracts.model import Contract, TensorSpec
+from generators.data.distributions import parse_values
 from generators.importing.draft import CaseDraft, Note, TensorDraft, dist_of, plain, stricter_criteria
 from generators.importing.inferred_parameters import parameters_of_cases, plain_integers
-from generators.importing.size_names import Observed, SizeNames, name_sizes
+from generators.importing.size_names import COMPONENTS, Observed, SizeNames, name_sizes
 from schemas.criteria import Criterion
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError
@@ -127,9 +128,19 @@ def _values(column: Sequence[TensorDraft]) -> dict[str, Any]:
     found = [next(each for each in drawn if repr(each) == text) for text, _ in counted.most_common()]
     if stored := [each.stored for each in column if each.stored is not None and each.stored.size]:
         found += _range(stored)
+    found = [each for each in found if all(_fits(each, str(tensor.dtype)) for tensor in column)]
     if not found:
         return {"values": _FLOATS if _is_floating(str(column[0].dtype)) else _INTEGERS}
     return {"values": found[0], "variants": tuple(found[1:])}
+
+
+def _fits(dist: Mapping[str, Any], dtype: str) -> bool:
+    """Whether a dtype holds the values of a distribution."""
+    try:
+        parse_values(dist, {}, dtype)
+    except InputError:
+        return False
+    return True
 
 
 def _range(stored: Sequence[np.ndarray[Any, Any]]) -> list[dict[str, Any]]:
@@ -160,6 +171,10 @@ def _note_doubts(contract: Contract, sizes: SizeNames, note: Note) -> None:
     """Say what the cases can't tell."""
     if sizes.guessed:
         note("all cases have the same shapes: which dims are sizes and which are constants is a guess")
+    words = [pair for tensor in contract.tensors.values() for pair in enumerate(tensor.shape.split())]
+    odd = sorted({int(word) for axis, word in words if word.isdigit() and (axis == 0 or int(word) > COMPONENTS)})
+    if odd:
+        note(f"dims that are {', '.join(map(str, odd))} in all cases are constants: write sizes if others are legal")
     for tensor in contract.inputs:
         if not any(_is_floating(dtype) or dtype == "bool" for dtype in tensor.dtypes):
             note(f"{tensor.name} holds integers: if they are indices, bound its values by a size, as in [0, 'N-1']")

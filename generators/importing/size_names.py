@@ -11,7 +11,7 @@ from typing import Final
 Shape = tuple[int, ...]
 Values = tuple[int, ...]  # of one dim or parameter, case by case
 _NAMES: Final = "NMKLPQRSTUVWXYZ"  # of sizes that no layout names
-_COMPONENTS: Final = 9  # the most numbers of a point, a box, a direction: more are a size
+COMPONENTS: Final = 9  # the most numbers of a point, a box, a direction: more are a size
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _name_parameters(
 def _is_constant(group: _Group, tensors: Mapping[str, Observed], guessed: bool) -> bool:
     if not guessed or not group.values[0]:
         return len(set(group.values)) == 1 and group.values[0] > 0
-    return group.values[0] <= _COMPONENTS and all(
+    return group.values[0] <= COMPONENTS and all(
         tensors[name].is_input and not _letter(tensors[name], axis) and axis == len(tensors[name].shapes[0]) - 1 > 0
         for name, axis in group.axes
     )

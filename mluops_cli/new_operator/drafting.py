@@ -58,7 +58,8 @@ def new_operator(name: str, sources: Sequence[Path], enum_numbering: str) -> New
         network = list(entry_lines("large", {"sizes": _EXAMPLE, **({"params": call.params} if call.params else {})}))
         return NewOperator(contract, call, network, {}, 0, list(notes))
     spec = spec_of(name, drafts, _operator(contract), note, "network")
-    return NewOperator(contract, call, spec.body, spec.files, spec.cases, [*notes, *spec.left_out, *spec.errors])
+    network = spec.body if spec.entries else []
+    return NewOperator(contract, call, network, spec.files, spec.cases, [*notes, *spec.left_out, *spec.errors])
 
 
 def _drafts(name: str, sources: Sequence[Path], enum_numbering: str, note: Note) -> list[CaseDraft]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,6 +16,7 @@ from schemas.status import SUCCESS
 _SMALL: Final = (2, 5, 7, 3, 11, 13, 17, 19)  # sizes that tell dims from each other
 _LENGTHS: Final = [1, 2, 7, 63, 64, 65, 129]  # aligned and not
 _LONG: Final = 1025
+_MOST: Final = 1 << 22  # elements of a tensor of a small suite
 _FRACTION: Final = 0.1  # of NaN and Inf
 _PLAIN: Final[Mapping[str, Any]] = {"int": 1, "float": 1.0, "bool": False, "string": "word"}
 
@@ -95,21 +97,38 @@ def _with_dtypes(contract: Contract, entry: Entry, only: Collection[str] = DTYPE
     return {**entry, "matrix": matrix} if matrix else entry
 
 
+def _largest(contract: Contract, call: SmallCall, changed: Mapping[str, int]) -> int:
+    """The elements of the largest tensor of a call, with some sizes and parameters changed."""
+    env = {**call.sizes, **call.params, **changed}
+    return max(math.prod(contract.shape(name, env)) for name in contract.tensors)
+
+
+def _lengths(contract: Contract, call: SmallCall, name: str) -> list[int]:
+    """The lengths of a size or parameter that make no vast tensor; 1 always does."""
+    return [length for length in _LENGTHS if length == 1 or _largest(contract, call, {name: length}) <= _MOST]
+
+
 def _boundary(contract: Contract, call: SmallCall) -> Iterator[tuple[str, Entry]]:
     ones = dict.fromkeys(call.sizes, 1)
     dims = {each.name: 1 for each in dim_parameters(contract)}
     yield "one_element", _with_dtypes(contract, _entry(call, ones, params=dims))
     for size in call.sizes:
-        yield f"long_{size.lower()}", _entry(call, {**ones, size: _LONG}, params=dims)
+        if _largest(contract, call, {**ones, **dims, size: _LONG}) <= _MOST:
+            yield f"long_{size.lower()}", _entry(call, {**ones, size: _LONG}, params=dims)
 
 
 def _general(contract: Contract, call: SmallCall) -> Iterator[tuple[str, Entry]]:
     for size in call.sizes:
-        entry = _entry(call, left_out=size, matrix={f"sizes.{size}": _LENGTHS})
+        entry = _entry(call, left_out=size, matrix={f"sizes.{size}": _lengths(contract, call, size)})
         yield f"sizes_{size.lower()}", _with_dtypes(contract, entry)
     dims = {each.name for each in dim_parameters(contract)}
     for name in sorted(dims, key=list(call.params).index):
-        yield name.lower(), _with_dtypes(contract, _entry(call, left_out=name, matrix={f"params.{name}": _LENGTHS}))
+        yield (
+            name.lower(),
+            _with_dtypes(
+                contract, _entry(call, left_out=name, matrix={f"params.{name}": _lengths(contract, call, name)})
+            ),
+        )
     sets = [{name: value for name, value in each.items() if name not in dims} for each in call.observed]
     for number, params in enumerate({repr(each): each for each in sets}.values(), 1):
         if number > 1:  # the first stands in all other entries
@@ -121,7 +140,12 @@ def _general(contract: Contract, call: SmallCall) -> Iterator[tuple[str, Entry]]
 
 
 def _nan_inf(contract: Contract, call: SmallCall) -> Iterator[tuple[str, Entry]]:
-    marked = [tensor for tensor in contract.inputs if _FLOATING & set(tensor.dtypes) and not tensor.finite]
+    env = {**call.sizes, **call.params}
+    marked = [
+        tensor
+        for tensor in contract.inputs
+        if _FLOATING & set(tensor.dtypes) and not tensor.finite and math.prod(contract.shape(tensor.name, env)) > 1
+    ]
     for name, marks in (("nan", ("nan",)), ("inf", ("inf",)), ("nan_inf", ("nan", "inf"))):
         inputs = {each.name: {"dist": {**(each.values or {}), **dict.fromkeys(marks, _FRACTION)}} for each in marked}
         if inputs:

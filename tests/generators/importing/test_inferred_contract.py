@@ -135,3 +135,22 @@ def test_cases_without_a_contract_in_common(second: CaseDraft, message: str) -> 
 def test_lists_of_different_lengths_have_no_contract() -> None:
     with pytest.raises(InputError, match="parameter pad has 1 and 2 values: give case files with one number"):
         inferred(case(4, params={"pad": [1]}), case(5, params={"pad": [1, 2]}))
+
+
+def test_constants_that_may_be_sizes_are_told() -> None:
+    cases = [case(4), case(5)]
+    for draft in cases:
+        draft.inputs[1].shape, draft.outputs[0].shape = (16,), (*draft.inputs[0].shape[:1], 24)
+    contract, notes = inferred(*cases)
+    assert [each.shape for each in contract.tensors.values()] == ["B 3", "16", "B 24"]
+    assert notes == ["dims that are 16, 24 in all cases are constants: write sizes if others are legal"]
+
+
+def test_values_that_a_dtype_of_the_tensor_does_not_hold_are_no_default() -> None:
+    cases = [case(4), case(5), case(6, "half")]
+    for draft in cases[:2]:
+        draft.inputs[0].dist = {"uniform": [0, 1e6]}
+    cases[0].inputs[1].dist = {"uniform": [0, float("inf")]}
+    x, weight = inferred(*cases)[0].inputs
+    assert (x.values, x.variants) == ({"uniform": [0, 1]}, ())
+    assert (weight.values, weight.variants) == ({"uniform": [0, 1]}, ())

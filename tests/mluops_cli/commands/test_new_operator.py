@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.mluops_cli.conftest import Cli
 
@@ -55,6 +56,19 @@ def test_stored_values_come_along(here: Path, cli: Cli) -> None:
     assert cli("new-operator", "lengths", "--from", "stored.prototxt").code == 0
     (values,) = (here / "lengths" / "mluops_lengths" / "data").iterdir()
     assert values.name in (here / "lengths" / "mluops_lengths" / "lengths.yaml").read_text(encoding="utf-8")
+
+
+def test_a_case_that_the_contract_cannot_have_is_told_and_left_out(here: Path, cli: Cli) -> None:
+    text = CASE.format(op="lengths", n=4)
+    text = text.replace("dims: [4, 3]", "dims: [4, 3] dim_stride: [6, 2]").replace(
+        "dims: [4]", "dims: [4] dim_stride: 2"
+    )
+    (here / "strided.prototxt").write_text(text)
+    ran = cli("new-operator", "lengths", "--from", "strided.prototxt")
+    assert ran.code == 0
+    assert "strided.prototxt: left out: no legal case of lengths: x is strided; y is strided" in ran.err
+    spec = here / "lengths" / "mluops_lengths" / "lengths.yaml"
+    assert yaml.safe_load(spec.read_text(encoding="utf-8"))["suites"]["network"] == []
 
 
 REFUSED = [
