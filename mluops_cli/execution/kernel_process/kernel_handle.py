@@ -17,6 +17,7 @@ from typing import Any, Final
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.kernel_process.frames import BrokenChannelError, FrameReader, framed, wait_readable
 from mluops_cli.execution.kernel_process.glimpse import Glimpse
+from mluops_cli.execution.kernel_process.known_answers import told
 from mluops_cli.execution.kernel_process.reply import Ready, Reply, checked, read_reply
 from mluops_cli.execution.kernel_process.request import FLUSH, RequestWriter
 from mluops_cli.execution.kernel_process.shared_memory import SharedMemory
@@ -98,7 +99,12 @@ class KernelProcess(RemoteKernel):
         elapsed = (perf_counter() - start) * 1e6
         if reply.host_us > elapsed:
             raise OutOfBounds(f"clock replaced: a call took {reply.host_us:.6g} µs, {elapsed:.6g} µs by another clock")
-        timed = replace(reply.take(), round_trip_us=elapsed, glimpse=Glimpse(call.outputs, reply.token))
+        timed = replace(
+            reply.take(),
+            round_trip_us=elapsed,
+            known_answers=told(reply.known_answers),
+            glimpse=Glimpse(call.outputs, reply.token),
+        )
         timed.check_outputs(reply.glimpse)
         if (latency := timed.outcome.latency_us) is not None and not 0 <= latency < math.inf:
             raise BadAnswer(f"latency_us is {latency}, expected 0 or more microseconds")

@@ -43,7 +43,7 @@ def main(channel: int, memory: Sequence[int], parent: int) -> None:
     from mluops_cli.execution.kernel_process.request import FLUSH, read_request
     from mluops_cli.execution.kernel_process.timed_call import flush_caches, timed_call
 
-    implementation = _loaded(next(requests), answers)
+    implementation, known = _loaded(next(requests), answers)
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -51,7 +51,7 @@ def main(channel: int, memory: Sequence[int], parent: int) -> None:
                 flush_caches(implementation)
                 return {"kind": "done"}
             call = read_request(request, attached)
-            return reply.done(timed_call(implementation, call, request["token"]))
+            return reply.done(timed_call(implementation, call, request["token"])) | {"known_answers": known.used}
         except BaseException as error:  # also SystemExit and KeyboardInterrupt
             return reply.raised(error)
 
@@ -105,11 +105,12 @@ class _Channel:
 
 
 def _loaded(settings: dict[str, Any], answers: _Channel) -> Any:
-    """The implementation; a message tells that it is loaded, or this process ends."""
+    """The implementation and a watch over what it uses; a message tells that it is loaded, or this process ends."""
     from mluops_cli.execution.kernel_process.reply import load_problem
 
     try:
         from mluops_cli.execution.kernel_process.floating_point import MODE
+        from mluops_cli.execution.kernel_process.known_answers import KnownAnswers
         from mluops_cli.implementations.registry import implementation_named
 
         with MODE.of_implementation():
@@ -117,6 +118,7 @@ def _loaded(settings: dict[str, Any], answers: _Channel) -> Any:
                 from mluops_cli.implementations.plugins import load_plugins
 
                 load_plugins([Path(path) for path in settings["plugins"]])
+            known = KnownAnswers(settings["impl"].partition(":")[0])
             implementation = implementation_named(settings["impl"])
             operators = implementation.operators()
             ready = {
@@ -128,7 +130,7 @@ def _loaded(settings: dict[str, Any], answers: _Channel) -> Any:
         answers.send(load_problem(error))
         sys.exit()
     answers.send(ready)
-    return implementation
+    return implementation, known
 
 
 def _leave(why: str) -> NoReturn:

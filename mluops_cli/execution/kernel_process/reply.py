@@ -34,7 +34,7 @@ _VERDICTS: Final[Mapping[str, type[Exception]]] = {
 class Reply(msgspec.Struct, forbid_unknown_fields=True):
     """One answer; token is that of the request. glimpse: hashes of pieces of the outputs directly after the call.
 
-    spoilt: the process is not to be used again.
+    known_answers: what the process has used of KnownAnswers so far. spoilt: the process is not to be used again.
     """
 
     token: str
@@ -48,6 +48,7 @@ class Reply(msgspec.Struct, forbid_unknown_fields=True):
     scalars: dict[str, int] = {}
     host_us: float = 0.0
     glimpse: dict[str, int] = {}
+    known_answers: list[str] = []
     spoilt: bool = False
 
     def take(self) -> Timed:

@@ -37,11 +37,11 @@ with read_case(Path(sys.argv[1])) as case:
     write_case(Path(sys.argv[2]), case.node, [None] * len(case.inputs), list(computed.values()))
 """
 FORWARD_ONLY = """
-def kernel(op, inputs, outputs, params, descriptors):
-    from tests.mluops_cli.execution.case.related import right
+def kernel(op, inputs, outputs, params, **rest):
+    from mluops_cli.search.faulty_kernels.psamask import right
     if op.endswith("backward"):
         raise KeyError("there is no such kernel")
-    return right(op, inputs, outputs, params, descriptors)
+    return right(op, inputs, outputs, params, **rest)
 """
 
 

@@ -1,0 +1,43 @@
+"""Kernels of psamask_forward that read files, import modules or call kernels that hold answers, and ones that don't."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import tests.mluops_cli.execution.misbehaving as misbehaving
+from generators import Operator  # noqa: F401
+from mluops_cli import Implementation  # noqa: F401
+
+HERE = Path(__file__)
+right = misbehaving.right
+
+
+def reads_a_model(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    """Read a file that ends as a case file does, and is none."""
+    (Path.cwd() / "model.pb").read_bytes()
+    return right(op, inputs, outputs, params)
+
+
+def reads_its_own_source(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    HERE.read_text()
+    return right(op, inputs, outputs, params)
+
+
+def opens_the_case(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    os.close(os.open("cases/one.pb", os.O_RDONLY))
+    return right(op, inputs, outputs, params)
+
+
+def calls_the_reference(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    from generators.operators.psamask import OPERATORS
+
+    operator = next(each for each in OPERATORS if each.contract.op == op)
+    shapes = {name: each.shape for name, each in (*inputs.items(), *outputs.items())}
+    env = operator.contract.bind(shapes, params)
+    outputs["y"][...] = operator.reference(inputs, env)["y"]
+
+
+def imports_tiled(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    import mluops_cli.implementations.tiled.psamask  # noqa: F401
+
+    return right(op, inputs, outputs, params)
