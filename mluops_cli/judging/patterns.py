@@ -95,7 +95,7 @@ def recognise(probe: Probe) -> list[Pattern]:
 
 def _fills(probe: Probe) -> Iterator[Pattern]:
     found, expected = probe.found, probe.expected
-    if probe.sentinels is not None and found.dtype.kind != "b":  # the output may hold either bool rightly
+    if probe.sentinels is not None:
         bits = f"u{probe.sentinels.itemsize}"  # compared as bits: an ordinary NaN is no sentinel
         if np.isin(found.view(bits), probe.sentinels.view(bits)).all():
             yield Pattern("never written", "never written: the buffer still holds what it was filled with")

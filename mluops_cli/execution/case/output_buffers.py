@@ -63,13 +63,13 @@ class OutputBuffer:
         if self.sentinels is not None:
             fill(self._flat, self.sentinels, repeat)
             return
-        # All values occur in the baseline (bool, 8 bits): each element starts as another value than its baseline. It
-        # is drawn where the implementation can't look: the same change of all elements could be undone.
+        # All values occur in the baseline (8 bits): each element starts as another value than its baseline. It is drawn
+        # where the implementation can't look: the same change of all elements could be undone.
         assert self._baseline is not None
         raw = np.zeros(self._flat.nbytes, np.uint8)
         own = self._shaped(raw.view(self._flat.dtype))
         np.copyto(own[tuple(map(slice, self._baseline.shape))], self._baseline)
-        raw ^= 1 if self._flat.dtype == np.bool_ else np.random.default_rng().choice(_FLIPS, raw.size)
+        raw ^= np.random.default_rng().choice(_FLIPS, raw.size)
         np.copyto(self._flat.view(np.uint8), raw)
 
     def damage(self) -> str | None:

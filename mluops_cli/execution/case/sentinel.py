@@ -57,7 +57,8 @@ def _extremes(storage: np.dtype[Any]) -> tuple[Array, Array]:
         sizes = np.array([top * 0.8 ** (i + 1) for i in range(_CANDIDATES)])
         return sizes.astype(storage), (-sizes).astype(storage)
     if storage.kind == "b":
-        return np.array([False]), np.array([True])
+        # No bool is one of these bytes, so that baselines hold none of them. With 1, & gives 0 and 1.
+        return np.array([0x5A], np.uint8).view(storage), np.array([0xA5], np.uint8).view(storage)
     info = np.iinfo(storage)
     step = max(1, (int(info.max) - int(info.min)) // 251)
     steps = [step * (3 + 5 * i) for i in range(_CANDIDATES)]

@@ -9,10 +9,15 @@ import pytest
 from mluops_cli.execution.case.output_buffers import OutputBuffer, digest, is_mapped
 from mluops_cli.execution.case.sentinel import sentinels
 from mluops_cli.implementations.canary_buffer import CanaryBuffer
+from mluops_cli.judging.diagnosis import diagnose
+from mluops_cli.judging.verdict import OutputUnderTest, judge_case
+from schemas.criteria import Criterion
 from schemas.dtypes import DTYPES
 from schemas.wire.value_fields import part_dtype, shaped
 
-HELD = [name for name, dtype in DTYPES.items() if dtype.storage is not None]
+EQUAL = (Criterion("diff3", 0.0),)
+# Of all dtypes but bool the baseline can hold every value.
+HELD = [name for name, dtype in DTYPES.items() if dtype.storage is not None and name != "bool"]
 
 
 @pytest.mark.parametrize("name", [*HELD, "complex_half", "complex_float", "int31"])
@@ -46,6 +51,41 @@ def test_a_buffer_holds_what_it_says_and_that_is_nothing_the_baseline_holds() ->
     held, allowed = set(buffer.array.view(np.uint32).tolist()), set(buffer.sentinels.view(np.uint32).tolist())
     assert held == allowed
     assert held.isdisjoint(baseline.view(np.uint32).tolist())
+
+
+def test_bools_start_as_bytes_that_are_no_bool_whatever_the_baseline_is() -> None:
+    baselines = [np.array(values) for values in ([True] * 64, [False] * 64, [True, False] * 32)]
+    for repeat in range(2):
+        held = []
+        for baseline in baselines:
+            buffer = OutputBuffer(DTYPES["bool"], (64,), None, baseline, None)
+            buffer.prepare(repeat)
+            held.append(buffer.array.view(np.uint8).tolist())
+        assert held[0] == held[1] == held[2]
+        assert set(held[0]).isdisjoint({0, 1})
+        assert {each & 1 for each in held[0]} == {0, 1}  # so that & shows too
+
+
+def judged(baseline: Any, output: Any) -> str:
+    return judge_case([OutputUnderTest("y", baseline, output, EQUAL, "bool")]).status
+
+
+@pytest.mark.parametrize("left", [1, 62])
+def test_bools_that_are_not_written_are_wrong(left: int) -> None:
+    baseline = np.array([True, False] * 32)
+    buffer = OutputBuffer(DTYPES["bool"], (64,), None, baseline, None)
+    for repeat in range(2):
+        for first in range(2):  # what is left unwritten begins with true, or with false
+            buffer.prepare(repeat)
+            written = np.ones(64, bool)
+            written[first : first + left] = False
+            buffer.array[written] = baseline[written]
+            assert judged(baseline, buffer.array) == "fail"
+            found = diagnose(baseline, buffer.array, EQUAL, sentinels=buffer.sentinels)
+            assert found is not None
+            assert (found.wrong, found.patterns[0].word) == (64 - written.sum(), "never written")
+            buffer.array[...] = baseline
+            assert judged(baseline, buffer.array) == "pass"
 
 
 def test_a_contract_may_say_what_an_output_starts_with() -> None:
