@@ -103,6 +103,7 @@ def _parts() -> Iterator[Finding]:
     """The parts of mluops that are loaded for the check."""
     if find_spec("torch") is not None:
         yield _tried("devices", _devices)
+    yield _inputs()
     yield _tried("BLAS", _blas)
     yield _tried("protobuf runtime", _protobuf)
     yield _tried("operators", _operators)
@@ -113,6 +114,14 @@ def _tried(what: str, ask: Any) -> Finding:
         return Finding(what, ask())
     except Exception as error:  # every failure is a line of the report
         return Finding(what, f"{type(error).__name__}: {error}", False)
+
+
+def _inputs() -> Finding:
+    from mluops_cli.execution.kernel_process.shared_memory import fixed_inputs_are_safe
+
+    if fixed_inputs_are_safe():
+        return Finding("inputs", "implementations can't write to those of large case files")
+    return Finding("inputs", "/proc/self/fd is refused: an implementation that sets out to can write to them", None)
 
 
 def _blas() -> str:

@@ -11,6 +11,7 @@ from mluops_cli.core.escaping import cut
 
 T = TypeVar("T")
 _REASON: Final = 2000  # characters of an error's text that go into a record
+_NAME: Final = 200  # characters of its type's name
 _FRAMES: Final = 20  # frames of a traceback that are kept: the last ones
 _OURS: Final = str(Path(__file__).parents[1])
 
@@ -38,7 +39,7 @@ def user_traceback(raised: BaseException) -> str:
 
 
 def _summary(raised: BaseException) -> str:
-    kind = type(raised).__name__
+    kind = type(raised).__name__[:_NAME]
     text = _attempt(lambda: str(raised), "an exception without a readable text")
     return f"{kind}: {cut(text, _REASON)}" if text else kind
 

@@ -126,12 +126,12 @@ class Calls:
         except Crashed as crash:
             return {"status": "crash", "reason": str(crash)}
         except BadAnswer as answer:
-            return error("implementation", str(answer))
+            return self._or_damage(error("implementation", str(answer)))
         except (AdapterError, KernelLost):
             raise  # the tool's own failure, which says nothing about the implementation; the end of all calls
         except BaseException as raised:  # also SystemExit and KeyboardInterrupt
             text, traceback = words_of(raised)
-            return error("implementation", f"raised {text}") | {"traceback": traceback}
+            return self._or_damage(error("implementation", f"raised {text}") | {"traceback": traceback})
         self.timed.append(replace(timed, glimpse=None))
         result = self._corruption(self._call.inputs) or self._verdict(timed.outcome)
         try:
@@ -141,6 +141,13 @@ class Calls:
         if timed.known_answers and result["status"] == "pass":
             result = result | {"status": "mistrusted", "reason": f"{KNOWN}{timed.known_answers}"}
         return result
+
+    def _or_damage(self, wrong: Result) -> Result:
+        """The error of a call; a fail where it has also damaged memory or read beside its inputs."""
+        damage = self._corruption(self._call.inputs)
+        if damage is None:
+            return wrong
+        return wrong | damage | {"blame": None, "reason": f"{damage['reason']}; {wrong['reason']}"}
 
     @property
     def _call(self) -> Call:

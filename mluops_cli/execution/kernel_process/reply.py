@@ -22,6 +22,7 @@ from mluops_cli.implementations.base import (
 )
 from schemas.errors import MluopsError
 
+_TEXT: Final = 100_000  # characters
 _VERDICTS: Final[Mapping[str, type[Exception]]] = {
     "cannot show": CannotShow,
     "out of bounds": OutOfBounds,
@@ -73,8 +74,8 @@ class Ready(msgspec.Struct, forbid_unknown_fields=True):
 def load_problem(error: BaseException) -> dict[str, Any]:
     """The keys of a first message that says why an implementation can't be loaded, with the exit code for it."""
     if isinstance(error, MluopsError):
-        return {"problem": str(error), "exit_code": error.exit_code}
-    return {"problem": f"{type(error).__name__}: {error}", "exit_code": OUR_FAILURE}
+        return {"problem": cut(str(error)), "exit_code": error.exit_code}
+    return {"problem": cut(f"{type(error).__name__}: {error}"), "exit_code": OUR_FAILURE}
 
 
 def done(timed: Timed) -> dict[str, Any]:
@@ -100,9 +101,14 @@ def raised(error: BaseException) -> dict[str, Any]:
     """The keys of a reply about an exception."""
     for kind, verdict in _VERDICTS.items():
         if isinstance(error, verdict):
-            return {"kind": kind, "text": str(error), "errno": getattr(error.__cause__, "errno", None)}
+            return {"kind": kind, "text": cut(str(error)), "errno": getattr(error.__cause__, "errno", None)}
     text, traceback = words_of(error)
-    return {"kind": "raised", "text": text, "traceback": traceback}
+    return {"kind": "raised", "text": cut(text), "traceback": cut(traceback)}
+
+
+def cut(text: str) -> str:
+    """A text of the implementation, cut where it would be too long for a message."""
+    return text if len(text) <= _TEXT else f"{text[:_TEXT]} ..."
 
 
 def read_reply(message: dict[str, Any], token: str) -> Reply:

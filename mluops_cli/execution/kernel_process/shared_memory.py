@@ -132,7 +132,7 @@ class _Segment:
         for name in _SEALS if sys.platform == "linux" else ():
             with suppress(OSError, AttributeError):
                 fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, getattr(fcntl, name))
-        self.shown = os.open(f"/proc/self/fd/{self.descriptor}", os.O_RDONLY) if _PROC else self.descriptor
+        self.shown = _read_only(self.descriptor)
         small_pages(self._map)
         self.size = size
         self.bytes: Array = np.frombuffer(self._map, np.uint8)
@@ -205,7 +205,6 @@ def _close_all(descriptor: int) -> None:
 
 
 _COPIES: Final = 16  # the descriptors of a new process are the lowest ones
-_PROC: Final = os.path.isdir("/proc/self/fd")
 _IN_MEMORY: Final = "/dev/shm"
 # os.memfd_create is missing where Python was built for an older C library than there is, such as by conda.
 _MEMFD: Final = getattr(ctypes.CDLL(None), "memfd_create", None)
@@ -225,6 +224,25 @@ def _new_file() -> int:
     raise UnavailableError(
         f"no shared memory: no file can be made in {_IN_MEMORY}, nor in a folder for temporary files"
     )
+
+
+def _read_only(descriptor: int) -> int:
+    """Another descriptor of the file, which can't be written through; the same one where the system gives none."""
+    with suppress(OSError):
+        return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY)
+    return descriptor
+
+
+def fixed_inputs_are_safe() -> bool:
+    """Whether the kernel process gets the descriptor of FIXED read-only, so that it can't map it for writing."""
+    descriptor = _new_file()
+    try:
+        shown = _read_only(descriptor)
+        if shown != descriptor:
+            os.close(shown)
+        return shown != descriptor
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mluops_cli.execution.kernel_process import shared_memory
 from tests.mluops_cli.conftest import Cli
 
 
@@ -17,7 +18,7 @@ def test_a_sound_machine_is_code_0_and_versions_are_told(cli: Cli) -> None:
     assert ran.code == 0, ran.out
     rows = {tuple(line.split()[:2]): line for line in ran.out.splitlines()}
     assert rows["ok", "numpy"].endswith(np.__version__)
-    for what in ("python", "cores", "memory", "disk", "protobuf", "BLAS", "operators"):
+    for what in ("python", "cores", "memory", "disk", "protobuf", "inputs", "BLAS", "operators"):
         assert ("ok", what) in rows
 
 
@@ -62,3 +63,12 @@ def test_memory_that_a_control_group_leaves(cli: Cli, monkeypatch: pytest.Monkey
     ran = cli("doctor")
     assert ran.code == 3
     assert re.search(r"MISSING +memory +500.0 MiB available of .*, a network suite needs 1.0 GiB", ran.out)
+
+
+def test_inputs_that_can_be_written_to_are_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_memory, "fixed_inputs_are_safe", lambda: False)
+    ran = cli("doctor")
+    assert ran.code == 0
+    (row,) = (line for line in ran.out.splitlines() if line.split()[1] == "inputs")
+    assert row.startswith("-  ")
+    assert "/proc/self/fd is refused" in row

@@ -63,3 +63,14 @@ def ends_in_garbage(op: str, inputs: Arrays, outputs: Arrays, params: Params) ->
     if params["h_mask"] != 3:
         for data, _ in mutated(1 + params["h_mask"] % 5, params["h_mask"]):
             _into_pipes(data)
+
+
+def raises_a_long_name(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
+    """Raises an exception whose type, text and file are longer than any message may be."""
+    long = "A" * 70_000_000
+    if params["h_mask"] == 3:
+        raise type(long, (Exception,), {})
+    if params["h_mask"] == 5:
+        return long
+    exec(compile("raise ValueError", long, "exec"), {})
+    return None

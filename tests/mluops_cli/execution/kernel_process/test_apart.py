@@ -64,6 +64,18 @@ def test_b1_b2_whatever_comes_every_case_has_a_record(cases: int, tmp_path: Path
             assert "the implementation wrote into it: a " in record["reason"]
 
 
+def test_words_of_an_exception_are_cut(tmp_path: Path, run: Any) -> None:
+    for mask in (3, 5, 7):
+        write_psamask(tmp_path / "cases", f"mask{mask}", h_mask=mask)
+    ran = run(tmp_path / "cases", "--impl", f"{PRYING}:raises_a_long_name", "-j", "1")
+    assert set(ran.statuses.values()) == {"error"}
+    reasons = [ran.records[f"{SUITE}/mask{mask}"]["reason"] for mask in (3, 5, 7)]
+    assert reasons[0].startswith("raised AAAA")
+    assert reasons[1].startswith("returned an unknown operator status 'AAAA")
+    assert reasons[2].startswith("raised ValueError")
+    assert max(map(len, reasons)) < 101_000
+
+
 @pytest.mark.parametrize("kilobytes", [8_000_000, 2_000_000])
 def test_a_limit_on_address_space_leaves_room(kilobytes: int, tmp_path: Path) -> None:
     """Shared memory is reserved as large as it may become; libraries must still be loaded."""

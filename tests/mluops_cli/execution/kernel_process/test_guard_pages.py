@@ -124,6 +124,8 @@ def test_a_system_that_does_not_tell_shows_nothing(memory: SharedMemory, monkeyp
     [
         ("beyond_0", 1, "fail", "read beyond the end of input 'x'"),
         ("before_0", 2, "fail", "repeat 2, after right ones: read before the start of input 'x'"),
+        ("beyond_and_raises", 1, "fail", "read beyond the end of input 'x'; raised KeyError: 'lost'"),
+        ("beyond_and_wrong_answer", 1, "fail", "read beyond the end of input 'x'; returned an unknown operator status"),
         ("uses_what_is_beside", 1, "fail", "NaN"),
     ],
 )

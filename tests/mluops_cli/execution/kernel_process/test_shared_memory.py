@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 
 from mluops_cli.execution.kernel_process import shared_memory
-from mluops_cli.execution.kernel_process.shared_memory import _KEPT, FIXED, OUTPUTS, AttachedMemory, SharedMemory
+from mluops_cli.execution.kernel_process.shared_memory import (
+    _KEPT,
+    FIXED,
+    OUTPUTS,
+    AttachedMemory,
+    SharedMemory,
+    fixed_inputs_are_safe,
+)
 from mluops_cli.implementations.canary_buffer import CanaryBuffer
 from schemas.errors import UnavailableError
 
@@ -150,3 +157,20 @@ def test_fixed_memory_is_given_back_too() -> None:
     memory.reset()
     assert os.fstat(memory.descriptors[FIXED]).st_blocks == 0
     assert memory.placed(np.ones(4096, np.uint8), fixed=True).all()
+
+
+def test_where_proc_is_refused_all_goes_on_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fixed_inputs_are_safe()
+    before = os.open
+
+    def refused(path: str, flags: int, *rest: int) -> int:
+        if path.startswith("/proc/self/fd"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return before(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", refused)
+    assert not fixed_inputs_are_safe()
+    memory = SharedMemory()
+    array = memory.placed(np.arange(6), fixed=True)
+    found = attached(memory).array(memory.place_of(array), writeable=False)
+    assert found.tolist() == array.tolist()
