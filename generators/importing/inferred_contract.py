@@ -82,7 +82,9 @@ def _same_number(drafts: Sequence[CaseDraft], role: str) -> list[list[TensorDraf
     found: list[list[TensorDraft]] = [getattr(draft, role) for draft in drafts]
     for draft, tensors in zip(drafts, found, strict=True):
         if len(tensors) != len(found[0]):
-            text = f"{len(tensors)} {role}, {drafts[0].place} has {len(found[0])}: a contract has one number of them"
+            text = (
+                f"{len(tensors)} {role}, {drafts[0].place} has {len(found[0])}: give case files with one number of them"
+            )
             raise InputError(f"{draft.place}: {text}")
         if not tensors:
             raise InputError(f"{draft.place}: no {role}, expected at least one")

@@ -90,7 +90,7 @@ def package_files(new: NewOperator) -> dict[str, bytes]:
 
 
 def write_package(target: Path, files: Mapping[str, bytes]) -> None:
-    """Write all files below a new folder: InputError where it exists, UnavailableError where the disk refuses.
+    """Write all files below a new folder: InputError where it exists, UnavailableError where writing fails.
 
     The folder appears as a whole.
     """

@@ -117,7 +117,7 @@ def test_the_interface_alone_tells_parameters_too() -> None:
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (case(5, place="b.pb", inputs=[]), "b.pb: 0 inputs, a.pb has 2: a contract has one number of them"),
+        (case(5, place="b.pb", inputs=[]), "b.pb: 0 inputs, a.pb has 2: give case files with one number of them"),
         (
             case(5, place="b.pb", outputs=[TensorDraft((5, 1), "float")]),
             "b.pb: output1 has 2 dims, in a.pb 1: a contract has one number of them",
