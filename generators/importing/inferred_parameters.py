@@ -11,7 +11,7 @@ from generators.parameters import Kind, Parameter
 from schemas.errors import InputError
 from schemas.protos import messages
 
-_SHOWN: Final = 4  # values that a text names, if there is room for them
+_SHOWN: Final = 4  # values that a text names, if they fit
 _ROOM: Final = 60  # characters of a list of them
 
 
@@ -111,6 +111,6 @@ def _text(values: Sequence[Any], field: Any) -> str:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    """The texts with commas, as many as a line has room for."""
+    """The texts with commas, as many as fit in a line."""
     several = next(count for count in range(min(len(texts), _SHOWN), -1, -1) if len(", ".join(texts[:count])) <= _ROOM)
     return ", ".join([*texts[:several], *(["..."] if several < len(texts) else [])])

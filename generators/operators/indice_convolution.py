@@ -132,7 +132,7 @@ class IndiceConvolutionForward(Operator):
         rows = {0: len(inputs["features"]), 1: env["num_active_out"]}
         for k, number in enumerate(numbers):
             if number > pairs.shape[2]:
-                raise InputError(f"indice_num[{k}] is {number}, indice_pairs has room for {pairs.shape[2]} pairs")
+                raise InputError(f"indice_num[{k}] is {number}, indice_pairs holds at most {pairs.shape[2]} pairs")
             for side, size in rows.items():
                 own = pairs[k, side, :number]
                 wrong = np.flatnonzero((own < 0) | (own >= size))

@@ -164,7 +164,7 @@ def test_a_faulty_one_is_beyond_it() -> None:
 @pytest.mark.parametrize(
     ("pairs", "params", "told"),
     [
-        ([[[0, 1, 2], [0, 1, 2]]], {"indice_num": (4,)}, "indice_num[0] is 4, indice_pairs has room for 3 pairs"),
+        ([[[0, 1, 2], [0, 1, 2]]], {"indice_num": (4,)}, "indice_num[0] is 4, indice_pairs holds at most 3 pairs"),
         ([[[0, 3, 2], [0, 1, 2]]], {"indice_num": (3,)}, "indice_pairs[0, 0, 1] is 3, expected 0 to 2"),
         ([[[0, 1, 2], [0, -1, 2]]], {"indice_num": (3,)}, "indice_pairs[0, 1, 1] is -1, expected 0 to 2"),
         ([[[0, 1, 0], [0, 1, 2]]], {"indice_num": (3,)}, "indice_pairs[0, 0] names a row twice among the first 3"),
