@@ -171,12 +171,17 @@ def _of_list(parameter: Parameter, operator: Operator, names: Collection[str]) -
     name, contract = parameter.name, operator.contract
     if isinstance(parameter.length, str):
         yield from _expression(parameter.length, f"length of {name}", names)
-    if parameter.told_by:
+    if parameter.computed_from:
         if parameter.length is None:
-            yield name, f"told_by of {name} is {parameter.told_by!r}, but {name} is no list: expected a length"
-        yield from _unknown(parameter.told_by, f"told_by of {name}", [each.name for each in contract.inputs])
-        if type(operator).told is Operator.told:
-            yield name, f"told_by of {name} needs a method `told` of the operator"
+            yield (
+                name,
+                f"computed_from of {name} is {parameter.computed_from!r}, but {name} is no list: expected a length",
+            )
+        yield from _unknown(
+            parameter.computed_from, f"computed_from of {name}", [each.name for each in contract.inputs]
+        )
+        if type(operator).computed_parameter is Operator.computed_parameter:
+            yield name, f"computed_from of {name} needs a method `computed_parameter` of the operator"
 
 
 def _of_parameter(parameter: Parameter, contract: Contract) -> Iterator[Mistake]:

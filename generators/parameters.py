@@ -48,14 +48,15 @@ def as_lists(params: Params) -> Env:
 class Parameter:
     """One parameter: a value of its kind, or a list of `length` of them.
 
-    kind is int; float, a C float (a number is rounded to one); bool; or string. length is a number, or an expression
-    over sizes and parameters, such as "FD*FH*FW". minimum and maximum, of numbers, are inclusive; choices names the
-    legal values: word -> value. default is a value or, of int, also an expression; without one the parameter must be
-    given, or be bound by a shape. told_by names an input whose values tell the list where a spec leaves it out
-    (Operator.told), such as how many of its rows count. statuses are what breaking the range is answered with; empty:
-    such a case is refused when a spec is expanded. origin says where the range stands, as in Rule. output = (tensor,
-    dim): the count of an output's rows, a size that depends on the data. It is in the file for its readers;
-    implementations don't get it, and return it in Outcome.scalars. text is for the operator's page.
+    kind is int; float, a C float (a number is rounded to one); bool; or string. length is a number, or an
+    expression over sizes and parameters, such as "FD*FH*FW". minimum and maximum, of numbers, are inclusive;
+    choices names the legal values: word -> value. default is a value or, of int, also an expression; without one
+    the parameter must be given, or be bound by a shape. computed_from names an input from whose values the list is
+    computed where a spec leaves it out (Operator.computed_parameter), such as how many of its rows count. statuses
+    are what breaking the range is answered with; empty: such a case is refused when a spec is expanded. origin says
+    where the range stands, as in Rule. output = (tensor, dim): the count of an output's rows, a size that depends
+    on the data. It is in the file for its readers; implementations don't get it, and return it in Outcome.scalars.
+    text is for the operator's page.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Parameter:
     output: tuple[str, int] | None = None
     text: str = ""
     kind: Kind = "int"
-    told_by: str = ""
+    computed_from: str = ""
 
     @property
     def follows(self) -> bool:

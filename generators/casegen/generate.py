@@ -33,7 +33,7 @@ def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None, 
     operator = operator_named(case.op)
     omitted = omitted_tensors(case)
     inputs = draw_inputs(case, operator, omitted)
-    if operator.contract.told_parameters:
+    if operator.contract.computed_parameters:
         case = replace(case, params=operator.all_params(inputs, case.shapes(operator.contract), case.params))
     outputs: MaybeArrays = dict.fromkeys(plan.name for plan in case.outputs)
     baseline = SUCCESS in case.expect

@@ -84,7 +84,7 @@ class _Checks:
         self._contract = contract
         position = {name: f"_{index}" for index, name in enumerate(contract.tensors)}
         self._names = tuple(position.values())
-        self._unknown: Env = dict.fromkeys(contract.data_sizes, UNKNOWN) | dict.fromkeys(contract.told_parameters)
+        self._unknown: Env = dict.fromkeys(contract.data_sizes, UNKNOWN) | dict.fromkeys(contract.computed_parameters)
         self._parameters = [*of_parameters(contract)]
         self._tensors = [*of_tensors(contract, position)]
         rules = [*of_rules(contract)]
@@ -118,7 +118,7 @@ class _Checks:
 
     def broken(self, tensors: Iterable[Tensor], env: Env) -> list[Violation]:
         """The violations, see the function of that name."""
-        known = {*env, *self._contract.told_parameters}
+        known = {*env, *self._contract.computed_parameters}
         missing = [
             each.name
             for each in self._contract.passed_parameters

@@ -95,12 +95,12 @@ def _of_parameter(parameter: Parameter) -> Iterator[Condition]:
     # A call takes longer than a comparison.
     plain = length is None and parameter.kind == "int"
     form = f"{name}.__class__ is int" if plain else f"is_formed({name}, {length}, {parameter.kind!r})"
-    untold = f"{name} is None or " if parameter.told_by else ""  # the values of its input aren't drawn yet
-    yield Condition(name, untold + form, lambda scope: misshapen(parameter, scope[name], scope) or "", ())
+    unknown = f"{name} is None or " if parameter.computed_from else ""  # the values of its input aren't drawn yet
+    yield Condition(name, unknown + form, lambda scope: misshapen(parameter, scope[name], scope) or "", ())
 
     def check(holds: str, expected: str) -> Condition:
         text: Text = lambda scope: f"{name} is {scope[name]}, expected {expected}"  # noqa: E731
-        return Condition(name, untold + holds, text, parameter.statuses, parameter.origin)
+        return Condition(name, unknown + holds, text, parameter.statuses, parameter.origin)
 
     if parameter.choices is not None:
         words = choices_text(parameter.choices)

@@ -41,7 +41,7 @@ def parameters_of(file: CaseFile, contract: Contract | None) -> dict[str, Any]:
         if held is None:
             text = f"the case file's interface has no {_key(contract)}, and the file no metadata of ours"
             raise InputError(text, place)
-        lists = dict.fromkeys(contract.told_parameters, ())
+        lists = dict.fromkeys(contract.computed_parameters, ())
         return lists | as_tuples(
             {each.name: held[each.name] for each in contract.passed_parameters if each.name in held}
         )
@@ -121,5 +121,5 @@ def _value(message: Any, parameter: Parameter) -> Any:
     field = message.DESCRIPTOR.fields_by_name[parameter.name]
     value = getattr(message, parameter.name)
     if parameter.length is not None:
-        return tuple(value) or (() if parameter.told_by else None)
+        return tuple(value) or (() if parameter.computed_from else None)
     return value if message.HasField(parameter.name) or field.has_default_value else None

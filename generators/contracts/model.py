@@ -184,9 +184,9 @@ class Contract:
         return tuple(parameter for parameter in self.parameters if parameter.output is None)
 
     @cached_property
-    def told_parameters(self) -> frozenset[str]:
-        """The parameters that the values of inputs tell where a spec leaves them out."""
-        return frozenset(parameter.name for parameter in self.parameters if parameter.told_by)
+    def computed_parameters(self) -> frozenset[str]:
+        """The parameters that are computed from the values of inputs where a spec leaves them out."""
+        return frozenset(parameter.name for parameter in self.parameters if parameter.computed_from)
 
     @cached_property
     def _dims(self) -> dict[str, tuple[tuple[str | None, Expression], ...]]:

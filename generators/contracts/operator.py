@@ -67,10 +67,10 @@ class Operator(ABC):
             raise MluopsError(f"reference kernel of {self.contract.op} {text}")
         return {name: outputs[name] for name in wanted}
 
-    def told(self, parameter: str, inputs: Arrays, env: Env) -> Any:
-        """The list that the values of an input tell where a spec leaves it out (Parameter.told_by), a tuple.
+    def computed_parameter(self, parameter: str, inputs: Arrays, env: Env) -> Any:
+        """The list, a tuple, of a parameter that a spec leaves out: computed from an input (Parameter.computed_from).
 
-        inputs holds that input. env holds the sizes, and the parameters without those that are told.
+        inputs holds that input. env holds the sizes, and the parameters without computed ones.
         """
         raise NotImplementedError
 
@@ -84,10 +84,10 @@ class Operator(ABC):
         given = {name: array for name, array in inputs.items() if array is not None}
         env = self.contract.bind(self.contract.known(shapes), params)
         return dict(params) | {
-            each.name: self.told(each.name, given, env)
+            each.name: self.computed_parameter(each.name, given, env)
             for each in self.contract.parameters
-            if each.told_by in given and each.name not in params
-            if self.contract.fits(each.told_by, given[each.told_by].shape, env)
+            if each.computed_from in given and each.name not in params
+            if self.contract.fits(each.computed_from, given[each.computed_from].shape, env)
         }
 
     def bounds(

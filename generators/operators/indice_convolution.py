@@ -59,7 +59,7 @@ class IndiceConvolutionForward(Operator):
                 "indice_num",
                 minimum=0,
                 length=_OFFSETS,
-                told_by="indice_pairs",
+                computed_from="indice_pairs",
                 origin=OURS,
                 text="pairs per kernel offset",
             ),
@@ -121,7 +121,7 @@ class IndiceConvolutionForward(Operator):
         model = rounding(accumulate or self.contract.accumulate, _NAMES[output.dtype.itemsize])
         return {"features_out": sum_bound(terms, counts, output, model)}
 
-    def told(self, parameter: str, inputs: Arrays, env: Env) -> tuple[int, ...]:
+    def computed_parameter(self, parameter: str, inputs: Arrays, env: Env) -> tuple[int, ...]:
         """indice_num: the pairs of each offset before its first -1."""
         ends = np.pad(inputs["indice_pairs"][:, 0], ((0, 0), (0, 1)), constant_values=-1) == -1
         return tuple(map(int, ends.argmax(axis=1)))

@@ -148,7 +148,7 @@ class CaseBuilder:
         except UNCOMPUTABLE as error:
             raise Problem(("params",), f"a default can't be computed: {error}") from None
         for name in self._parameters:
-            if name not in env and name not in self.contract.told_parameters:
+            if name not in env and name not in self.contract.computed_parameters:
                 raise Problem(("params",), f"parameter {name!r} is missing, {self.contract.op} has no default for it")
         return env, shapes
 

@@ -207,8 +207,8 @@ def _range(parameter: Parameter) -> str:
 
 
 def _default(parameter: Parameter) -> str:
-    if parameter.told_by:
-        return f"told by the values of `{parameter.told_by}`"
+    if parameter.computed_from:
+        return f"computed from `{parameter.computed_from}`"
     return "" if parameter.default is None else f"`{parameter.default}`"
 
 

@@ -52,9 +52,19 @@ MISTAKES = [
         "same_dtype_as of x is 'w', expected a tensor that always exists",
     ),
     ("default=2.0", 'length="M"', 14, "length of factor: unknown 'M': expected one of "),
-    ("default=2.0", 'length="N", told_by="z"', 14, "told_by of factor: unknown 'z': expected one of x"),
-    ("default=2.0", 'length="N", told_by="x"', 14, "told_by of factor needs a method `told` of the operator"),
-    ("default=2.0", 'told_by="x"', 14, "told_by of factor is 'x', but factor is no list: expected a length"),
+    ("default=2.0", 'length="N", computed_from="z"', 14, "computed_from of factor: unknown 'z': expected one of x"),
+    (
+        "default=2.0",
+        'length="N", computed_from="x"',
+        14,
+        "computed_from of factor needs a method `computed_parameter` of the operator",
+    ),
+    (
+        "default=2.0",
+        'computed_from="x"',
+        14,
+        "computed_from of factor is 'x', but factor is no list: expected a length",
+    ),
     (
         '"composite"',
         '"compose"',

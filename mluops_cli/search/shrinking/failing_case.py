@@ -55,8 +55,8 @@ def _word(text: str) -> str:
 
 
 def _params(bound: Bound, operator: Operator, inputs: Mapping[str, Array | None]) -> Params:
-    """The parameters, without those that the values of inputs tell: they are told of smaller ones too."""
-    own = {name: value for name, value in bound.params.items() if name not in operator.contract.told_parameters}
+    """The parameters, without those that are computed from the values of inputs: smaller values give others."""
+    own = {name: value for name, value in bound.params.items() if name not in operator.contract.computed_parameters}
     return own if operator.all_params(inputs, bound.shapes, own) == bound.params else bound.params
 
 

@@ -34,7 +34,7 @@ class Heads(Operator):
         inputs=(TensorSpec("rows", ("int32",), "ARRAY", "R L", values={"integers": [-1, 4]}),),
         outputs=(TensorSpec("sums", ("int32",), "ARRAY", "R"),),
         parameters=(
-            Parameter("counts", minimum=0, length="R", told_by="rows"),
+            Parameter("counts", minimum=0, length="R", computed_from="rows"),
             Parameter("weights", kind="float", length="R+1"),
         ),
     )
@@ -43,7 +43,7 @@ class Heads(Operator):
         sums = [row[:count].sum() for row, count in zip(inputs["rows"], env["counts"], strict=True)]
         return {"sums": np.array(sums, np.int32)}
 
-    def told(self, parameter: str, inputs: Arrays, env: Any) -> Any:
+    def computed_parameter(self, parameter: str, inputs: Arrays, env: Any) -> Any:
         ends = np.pad(inputs["rows"], ((0, 0), (0, 1)), constant_values=-1) == -1
         return tuple(map(int, ends.argmax(1)))
 

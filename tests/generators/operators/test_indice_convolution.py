@@ -197,7 +197,7 @@ def test_drawn_pairs_are_legal(N: int, A: int, kernel: Any, sub_m: int) -> None:
     pairs = OPERATOR.draw("indice_pairs", "rulebook", env, np.random.default_rng(1), {})
     assert pairs is not None
     inputs = {"features": np.ones((N, 1), F), "indice_pairs": pairs}
-    env["indice_num"] = OPERATOR.told("indice_num", inputs, env)
+    env["indice_num"] = OPERATOR.computed_parameter("indice_num", inputs, env)
     OPERATOR.check_values(inputs, env)
     counted = [int(np.count_nonzero(own[0] >= 0)) for own in pairs]
     assert env["indice_num"] == tuple(counted)
