@@ -127,6 +127,11 @@ class _Rulebook:
             cell = cell.astype(np.int64)
             parts = (cell // (D * H * W), cell // (H * W) % D, cell // W % H, cell % W)
             out = np.stack(parts, axis=-1)
+        if fault == "keys_in_32_bits":  # sites whose cells are alike in the lower 32 bits are one
+            D, H, W = (int(each) for each in out_space)
+            key = (((out[..., 0] * D + out[..., 1]) * H + out[..., 2]) * W + out[..., 3]) & 0xFFFFFFFF
+            _, first, same = np.unique(key[ok], return_index=True, return_inverse=True)
+            out[ok] = out[ok][first[same.ravel()]]
         hits = out[ok]
         if sub_m:
             sites = indices.astype(np.int64)
@@ -191,6 +196,7 @@ REASONS = {
     "last_w_lost": "num_act_out",
     "batch_lost": "num_act_out",
     "wraps_in_32_bits": "out_indices",
+    "keys_in_32_bits": "",
     "site_0_is_empty": "indice_num",
     "outputs_unsorted": "out_indices",
     "last_site_lost": "indice_num",

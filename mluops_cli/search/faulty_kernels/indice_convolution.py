@@ -82,6 +82,8 @@ class _Convolution:
             weights = np.swapaxes(filters, 0, 2).reshape(weights.shape)
         if fault == "filters_transposed":
             weights = weights.reshape(K, weights.shape[2], weights.shape[1]).swapaxes(1, 2)
+        if fault == "square_filters_transposed" and weights.shape[1] == weights.shape[2]:
+            weights = weights.swapaxes(1, 2)
         values = np.where(np.isnan(features), features.dtype.type(0), features) if fault == "nan_dropped" else features
         if fault == "through_half":
             values = values.astype(np.float16)
@@ -139,6 +141,7 @@ REASONS = {
     "offsets_reversed": "diff1",
     "kernel_axes_swapped": "diff1",
     "filters_transposed": "diff1",
+    "square_filters_transposed": "diff1",
     "nan_dropped": "NaN",
     "through_half": "diff1",
     "sums_in_half": "diff1",
