@@ -59,7 +59,20 @@ def end_children(spared: Collection[int] = ()) -> None:
 def parent_of(process: Path) -> int | None:
     """The parent of the process with this folder of /proc; None where it has ended."""
     try:
-        # The name, in parentheses, may hold any bytes; the state and the parent follow it.
-        return int((process / "stat").read_bytes().rpartition(b")")[2].split()[1])
+        return int(_status(process)[1])
     except (OSError, IndexError):
         return None
+
+
+def state_of(pid: int) -> str:
+    """The state of a process, a letter of proc(5); X where it has ended."""
+    try:
+        return _status(Path("/proc", str(pid)))[0].decode()
+    except (OSError, IndexError):
+        return "X"
+
+
+def _status(process: Path) -> list[bytes]:
+    """State, parent and more of the process with this folder of /proc."""
+    # The name, in parentheses, may hold any bytes.
+    return (process / "stat").read_bytes().rpartition(b")")[2].split()

@@ -18,6 +18,7 @@ _PROC: Final = Path("/proc")
 _OWN: Final = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB", re.M)
 _MAPPING: Final = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ (\S+) \S+ \S+ (\d+) *(.*)$")
 _SHARED: Final = (b"/dev/zero", b"/memfd:", b"/dev/shm/", b"/SYSV")  # names of shared memory that is no file on a disk
+_NAMELESS: Final = b" (deleted)"  # end of the name of a file that only its mappings hold, such as one of memfd_create
 _KIB: Final = 1024
 
 
@@ -68,7 +69,7 @@ def _bound(pid: int) -> int:
 def _exact(pid: int) -> int:
     """The memory of one process, each shared page divided by the number of processes that share it.
 
-    Files on a memory file system count only where they are mapped for writing.
+    Files on a memory file system count only where they are mapped for writing, or have no name any more.
     """
     try:
         lines = (_PROC / str(pid) / "smaps").read_bytes().splitlines()
@@ -78,7 +79,8 @@ def _exact(pid: int) -> int:
     for line in lines:
         if match := _MAPPING.match(line):
             permissions, inode, name = match.groups()
-            counts = inode == b"0" or (b"w" in permissions and name.startswith(_SHARED))
+            own = b"w" in permissions or name.endswith(_NAMELESS)
+            counts = inode == b"0" or (own and name.startswith(_SHARED))
         elif counts and line.startswith((b"Pss:", b"SwapPss:")):
             held += int(line.split()[1]) * _KIB
     return held

@@ -14,6 +14,7 @@ from multiprocessing.spawn import get_executable
 from time import perf_counter
 from typing import Any, Final
 
+from generators.casegen.control_groups import memory_left
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.kernel_process.frames import BrokenChannelError, FrameReader, framed, wait_readable
 from mluops_cli.execution.kernel_process.glimpse import Glimpse
@@ -23,12 +24,15 @@ from mluops_cli.execution.kernel_process.request import FLUSH, RequestWriter
 from mluops_cli.execution.kernel_process.shared_memory import SharedMemory
 from mluops_cli.execution.kernel_process.timed_call import KernelLost, RemoteKernel, Timed
 from mluops_cli.implementations.base import BadAnswer, Call, OutOfBounds
+from mluops_cli.processes.pausing import pause_below, resume
 
 _BOOT: Final = (
     "import sys; sys.path[:] = eval(sys.argv[1]); "
     "from mluops_cli.execution.kernel_process.kernel_main import main; main(*eval(sys.argv[2]))"
 )
 _ASKED: Final = 0.1  # seconds between questions whether the process has ended, where the system doesn't tell
+_KEPT: Final = 256 << 20  # bytes of a segment that are kept between cases, at most
+_KEPT_FRACTION: Final = 64  # one of so many parts of the memory
 _CLOSING: Final = 1.5  # seconds in which it may release what it holds
 
 
@@ -52,11 +56,12 @@ class KernelProcess(RemoteKernel):
 
     def __init__(self, options: CaseOptions, memory: SharedMemory | None = None) -> None:
         """Start the process; await_ready() must follow. Two may share a memory."""
-        self.memory = SharedMemory() if memory is None else memory
+        self.memory = memory or SharedMemory(0 if options.memory is not None else _kept_between_cases())
         self._write = RequestWriter(self.memory)
         self._reader = FrameReader()
         self._ready = Ready()
         self.spoilt = False  # whether no further case may come to it
+        self._paused: list[int] = []  # processes that it has started
         ours, theirs = socket.socketpair()
         self._socket = ours
         given = (theirs.fileno(), self.memory.descriptors, os.getpid())
@@ -97,6 +102,7 @@ class KernelProcess(RemoteKernel):
         start = perf_counter()
         reply = self._answer(request)
         elapsed = (perf_counter() - start) * 1e6
+        self._paused = pause_below(self._process.pid)  # they share its outputs, which are judged now
         if reply.host_us > elapsed:
             raise OutOfBounds(f"clock replaced: a call took {reply.host_us:.6g} µs, {elapsed:.6g} µs by another clock")
         timed = replace(
@@ -128,6 +134,7 @@ class KernelProcess(RemoteKernel):
 
     def close(self) -> None:
         """Let it release what it holds, and end it."""
+        resume(self._paused)
         self._socket.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_CLOSING)
@@ -136,6 +143,7 @@ class KernelProcess(RemoteKernel):
 
     def _answer(self, request: dict[str, Any]) -> Reply:
         self.check()
+        resume(self._paused)
         token = os.urandom(16).hex()
         self._send(request | {"token": token})
         reply: Reply = self._checked(lambda message: read_reply(message, token))
@@ -164,6 +172,12 @@ class KernelProcess(RemoteKernel):
                 return message
             if ended or not goes_on:  # it has closed the channel, so that its end alone can be waited for
                 raise KernelEnded(self._process.wait())
+
+
+def _kept_between_cases() -> int:
+    """Bytes of each segment: little of the memory that the supervisor lets a case have without --memory."""
+    machine, left = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), memory_left()
+    return min(_KEPT, (machine if left is None else min(machine, left)) // _KEPT_FRACTION)
 
 
 def _death_of(process: int) -> int | None:

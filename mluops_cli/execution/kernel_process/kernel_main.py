@@ -17,12 +17,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import numpy as np
+
 from mluops_cli.execution.kernel_process.shared_memory import AttachedMemory
 from mluops_cli.execution.kernel_process.streams import Streams, identity
 from mluops_cli.processes.process_tree import become_subreaper, die_with_parent
 
 LOST: Final = "the pipe to the supervisor is gone: the implementation closed it, or opened another file in its place"
 _CAME_BACK: Final = "a process that the implementation forked returned from the call, and was ended"
+# Bytes of an allocation up to which glibc keeps freed memory, rather than give it back and fetch it page by page at the
+# next call: those of the largest that it has freed so far, at most 32 MiB.
+_REUSED: Final = 31 << 20
 _LENGTH: Final = struct.Struct("!i")
 
 
@@ -34,6 +39,7 @@ def main(channel: int, memory: Sequence[int], parent: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     become_subreaper()  # what a program leaves running can be ended after it
     sys.argv[:] = ["mluops"]
+    np.empty(_REUSED, np.uint8)  # freed at once
     attached = AttachedMemory(memory)
     streams = Streams()
     answers = _Channel(channel)

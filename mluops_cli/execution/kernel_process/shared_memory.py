@@ -29,45 +29,43 @@ Array = np.ndarray[Any, Any]
 Place = tuple[int, int, str, list[int], list[int]]  # segment, offset, dtype, shape, strides in bytes
 
 FIXED, INPUTS, OUTPUTS = range(3)  # what can't be written; what is checked after each call; what is to be written
-_KEPT: Final = 256 << 20  # bytes of a segment that stay allocated between cases
-_LEAST: Final = 1 << 20
+_LEAST: Final = 1 << 20  # bytes: fewer aren't worth a call of the system
+_POPULATE_READ, _POPULATE_WRITE = 22, 23  # MADV_POPULATE_ of Linux 5.14
 _CHUNK: Final = 16 << 20  # bytes that are copied at once
-_NOTE: Final = 0  # offset in OUTPUTS of a byte by which the kernel process says why it ends
 _SEALS: Final = "F_SEAL_SHRINK", "F_SEAL_GROW", "F_SEAL_SEAL"
 
 
 class SharedMemory(CaseMemory):
     """The judging process's side: places tensors one after the other, and forgets all at the end of a case.
 
+    kept: bytes of each segment that the next case finds touched, at most; they count as memory of that case.
     UnavailableError where the user's limits (ulimit) don't allow it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kept: int = 0) -> None:
+        self._kept = kept
         self._segments = [_Segment(_largest()) for _ in range(3)]
         self._guards: dict[int, Guard] = {}  # by the address of the tensor
-        self._reserve()
 
     @property
     def descriptors(self) -> list[int]:
         """The descriptors for the kernel process; that of FIXED can't be written through."""
         return [each.shown if number == FIXED else each.descriptor for number, each in enumerate(self._segments)]
 
-    @property
-    def note(self) -> int:
-        """Why the kernel process ends, as it says itself; 0 where it says nothing."""
-        return int(self._segments[OUTPUTS].bytes[_NOTE])
-
     def allocate(self, size: int) -> Array:
         """So many bytes that the implementation may write to; MemoryError."""
-        return self._segments[OUTPUTS].take(size)
+        found = self._segments[OUTPUTS].take(size)
+        self._segments[OUTPUTS].touch(found)
+        return found
 
     def placed(self, array: Array, *, fixed: bool = False, at_start: bool = False) -> Array:
         """A copy for the implementation with the array's dtype, shape and strides, read-only; MemoryError."""
         source = memory_of(array)
-        guard = self._segments[FIXED if fixed else INPUTS].take_guarded(source.nbytes, at_start=at_start)
+        segment = self._segments[FIXED if fixed else INPUTS]
+        guard = segment.take_guarded(source.nbytes, at_start=at_start)
         file = mapped_file(array) if sys.platform == "linux" else None
         for at in range(0, source.nbytes, _CHUNK):
-            guard.bytes[at : at + _CHUNK] = source[at : at + _CHUNK]
+            segment.copy(source[at : at + _CHUNK], guard.bytes[at : at + _CHUNK])
             if file is not None:  # the copy is used from here on: the pages needn't be held twice
                 file.madvise(mmap.MADV_DONTNEED)
         guard.set(POISON[at_start])
@@ -102,14 +100,10 @@ class SharedMemory(CaseMemory):
                 segment.used = used
 
     def reset(self) -> None:
-        """Forget the tensors of a case; what takes much memory goes back to the system."""
+        """Forget the tensors of a case; memory beyond what is kept goes back to the system."""
         for segment in self._segments:
-            segment.reset()
+            segment.reset(self._kept)
         self._guards.clear()
-        self._reserve()
-
-    def _reserve(self) -> None:
-        self._segments[OUTPUTS].take(ALIGNMENT)  # of the note
 
 
 class _Segment:
@@ -138,7 +132,7 @@ class _Segment:
         self.bytes: Array = np.frombuffer(self._map, np.uint8)
         self.address: int = self.bytes.__array_interface__["data"][0]
         self.used = 0
-        self._most = 0
+        self._most = self._held = 0  # bytes from the start that have pages: now, and before the case
 
     def take(self, size: int) -> Array:
         start = self.used
@@ -155,13 +149,34 @@ class _Segment:
         self.take(first - self.used + placed.size)
         return Guard(self._map, self.bytes, first, placed, size)
 
-    def reset(self) -> None:
-        self.used = 0
-        if self._most > _KEPT and sys.platform == "linux":
-            end = min(self.size, self._most + -self._most % mmap.PAGESIZE)
+    def touch(self, part: Array) -> None:
+        """Give the part its pages, which is about to be written as a whole."""
+        _map_pages(self._map, self._start(part), part.nbytes, _POPULATE_WRITE)
+
+    def copy(self, source: Array, part: Array) -> None:
+        """Copy bytes into the part."""
+        start = self._start(part)
+        if part.nbytes <= _LEAST or start + part.nbytes <= self._held:
+            part[...] = source
+            return
+        # New pages take less time when they are written as a file. Mapped, they count as memory of this process.
+        with _files_unlimited():
+            written = os.pwrite(self.descriptor, source.data, start)
+        part[written:] = source[written:]
+        _map_pages(self._map, start, part.nbytes, _POPULATE_READ)
+
+    def _start(self, part: Array) -> int:
+        return _address(part) - self.address
+
+    def reset(self, kept: int) -> None:
+        """Hand out from the start again; pages beyond so many bytes go back to the system."""
+        self.used, kept = 0, kept + -kept % PAGE
+        if self._most - kept > _LEAST and sys.platform == "linux":
+            end = min(self.size, self._most + -self._most % PAGE)
             with suppress(OSError):
-                self._map.madvise(mmap.MADV_REMOVE, _KEPT, end - _KEPT)
-            self._most = 0
+                self._map.madvise(mmap.MADV_REMOVE, kept, end - kept)
+            self._most = kept
+        self._held = self._most
 
 
 class AttachedMemory:
@@ -175,24 +190,28 @@ class AttachedMemory:
             self._maps.append(mmap.mmap(descriptor, 0, access=access))
             small_pages(self._maps[-1])
             _close_all(descriptor)
-        if sys.platform == "linux":  # a process that is forked can't write outputs, after the call or during it
-            self._maps[OUTPUTS].madvise(mmap.MADV_DONTFORK)
 
     def array(self, place: Sequence[Any], *, writeable: bool) -> Array:
         """The array at a place."""
         segment, offset, dtype, shape, strides = place
         found: Array = np.ndarray(shape, np.dtype(dtype), self._maps[segment], offset, strides)
+        if writeable:  # by now the file has its pages: so that no call is the first to touch them
+            _map_pages(self._maps[segment], offset, found.nbytes, _POPULATE_READ)
         found.flags.writeable = writeable
         return found
-
-    def write_note(self, note: int) -> None:
-        """Say why this process ends."""
-        self._maps[OUTPUTS][_NOTE] = note
 
 
 def _address(array: Array) -> int:
     found: int = array.__array_interface__["data"][0]
     return found
+
+
+def _map_pages(mapped: mmap.mmap, start: int, size: int, advice: int) -> None:
+    """Map the pages of so many bytes at once, where they are many: one by one each first touch takes longer."""
+    if size > _LEAST and sys.platform == "linux":
+        first = start - start % PAGE
+        with suppress(OSError):
+            mapped.madvise(advice, first, start + size - first)
 
 
 def _close_all(descriptor: int) -> None:

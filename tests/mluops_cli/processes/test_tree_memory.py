@@ -59,6 +59,19 @@ def test_shared_memory_of_a_tree_counts_once() -> None:
             os.kill(child, 9)
 
 
+@pytest.mark.parametrize("memfd", [True, False])
+def test_shared_memory_without_a_name_counts_where_it_is_only_read(memfd: bool) -> None:
+    """As a kernel process maps its inputs: one process writes them, and gives back its own mapping; one reads them."""
+    made = "open(os.memfd_create('test'), 'r+b')" if memfd else "tempfile.TemporaryFile(dir='/dev/shm')"
+    code = (
+        f"import mmap, os, tempfile; f = {made}; d = f.fileno(); os.ftruncate(d, 64 << 20)\n"
+        "os.pwrite(d, bytes(64 << 20), 0); m = mmap.mmap(d, 64 << 20, access=mmap.ACCESS_READ)\n"
+        "for at in range(0, len(m), 4096): m[at]"
+    )
+    with running(code) as pid:
+        assert 64 < held(pid) < 100
+
+
 def test_mapped_files_do_not_count(tmp_path: Path) -> None:
     for folder in (tmp_path, Path("/dev/shm")):  # on a disk, and in memory
         path = folder / f"mluops-test-{os.getpid()}"

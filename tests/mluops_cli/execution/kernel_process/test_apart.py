@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,6 +49,15 @@ def test_a_clock_that_runs_faster_than_ours_is_named(tmp_path: Path, run: Any) -
     (record,) = ran.records.values()
     assert (record["status"], ran.code) == ("fail", 1)
     assert "clock replaced: a call took " in record["reason"]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the allocator of glibc")
+def test_memory_that_a_kernel_frees_is_there_for_its_next_allocation(tmp_path: Path, run: Any) -> None:
+    write_psamask(tmp_path / "cases", "a")
+    ran = run(tmp_path / "cases", "--impl", f"{PRYING}:takes_memory_again_and_again", "-j", "1")
+    (record,) = ran.records.values()
+    assert record["status"] == "pass"
+    assert int(record["printed"].removeprefix("touched ")) < 1000  # of 9 * 4096
 
 
 @pytest.mark.parametrize("cases", [6, pytest.param(30, marks=pytest.mark.slow)])
@@ -106,6 +117,7 @@ def test_the_end_of_a_kernel_process_is_seen_where_the_system_has_no_pidfd(monke
 def test_a_latency_that_is_no_time_is_a_bad_answer(latency: float, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = object.__new__(KernelProcess)
     answer = Reply(kind="done", token="", status="SUCCESS", latency_us=latency)
+    monkeypatch.setattr(kernel, "_process", SimpleNamespace(pid=2**30), raising=False)
     monkeypatch.setattr(kernel, "_write", lambda call: {}, raising=False)
     monkeypatch.setattr(kernel, "_answer", lambda request: answer)
     with pytest.raises(BadAnswer, match="latency_us is "):

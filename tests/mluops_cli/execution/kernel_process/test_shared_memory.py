@@ -6,23 +6,34 @@ import ctypes
 import errno
 import mmap
 import os
+import resource
 import tempfile
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.kernel_process import shared_memory
+from mluops_cli.execution.kernel_process.kernel_handle import KernelProcess
 from mluops_cli.execution.kernel_process.shared_memory import (
-    _KEPT,
     FIXED,
+    INPUTS,
     OUTPUTS,
     AttachedMemory,
     SharedMemory,
     fixed_inputs_are_safe,
 )
 from mluops_cli.implementations.canary_buffer import CanaryBuffer
+from mluops_cli.processes.tree_memory import memory_held
 from schemas.errors import UnavailableError
+
+MIB = 1 << 20
+
+
+def held(memory: SharedMemory, kind: int) -> int:
+    """The bytes that one kind of memory takes."""
+    return os.fstat(memory.descriptors[kind]).st_blocks * 512
 
 
 def attached(memory: SharedMemory) -> AttachedMemory:
@@ -131,32 +142,62 @@ def test_the_kernel_process_keeps_no_descriptor_and_can_not_shrink_the_memory() 
 
 
 def test_a_case_s_memory_is_used_again_and_much_of_it_given_back() -> None:
-    memory = SharedMemory()
+    memory = SharedMemory(kept=MIB)
     first = memory.place_of(memory.allocate(100))
     with memory.scope():
         inner = memory.place_of(memory.allocate(100))
     assert memory.place_of(memory.allocate(100)) == inner
-    memory.allocate(_KEPT)
-    memory.allocate(1 << 20)[...] = 1
-    descriptor = memory.descriptors[OUTPUTS]
-    assert os.fstat(descriptor).st_blocks * 512 > 1 << 20
+    memory.allocate(4 * MIB)[...] = 1
+    assert held(memory, OUTPUTS) >= 4 * MIB
     memory.reset()
-    assert os.fstat(descriptor).st_blocks * 512 < 1 << 20
+    assert held(memory, OUTPUTS) == MIB
     assert memory.place_of(memory.allocate(100)) == first
+
+
+@pytest.mark.parametrize("kind", [FIXED, INPUTS])
+def test_inputs_are_copied_into_kept_and_into_new_memory(kind: int) -> None:
+    memory = SharedMemory(kept=4 * MIB)
+    for size in (6 * MIB, 3 * MIB + 1, 9 * MIB):
+        data = np.random.default_rng(size).integers(0, 255, size, np.uint8)
+        placed = memory.placed(data, fixed=kind == FIXED)
+        assert (placed == data).all()
+        assert memory.stray(placed) is None
+        memory.reset()
+        assert held(memory, kind) <= 4 * MIB
+    assert held(memory, kind) > 3 * MIB  # but for the guard page
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(None, True), (1 << 30, False)])
+def test_a_case_under_a_limit_finds_no_memory_of_the_one_before(limit: int | None, kept: bool) -> None:
+    """It would count as memory of that case."""
+    kernel = KernelProcess(CaseOptions(impl="tiled", memory=limit))
+    kernel.memory.placed(np.ones(8 * MIB, np.uint8), fixed=True)
+    kernel.memory.reset()
+    assert (held(kernel.memory, FIXED) > 0) is kept
+    kernel.close()
+
+
+def test_new_memory_counts_before_the_kernel_reads_it() -> None:
+    memory = SharedMemory()
+    before = memory_held([os.getpid()], 0)
+    memory.placed(np.ones(64 * MIB, np.uint8), fixed=True)
+    assert 64 * MIB <= memory_held([os.getpid()], 0) - before < 80 * MIB
+
+
+def test_a_limit_on_the_size_of_files_hinders_no_copy() -> None:
+    memory = SharedMemory()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, before[1]))
+    try:
+        assert memory.placed(np.ones(4 * MIB, np.uint8), fixed=True).all()
+        assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == MIB
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_more_than_there_is() -> None:
     with pytest.raises(MemoryError):
         SharedMemory().allocate(1 << 60)
-
-
-def test_fixed_memory_is_given_back_too() -> None:
-    memory = SharedMemory()
-    memory._segments[FIXED].take(_KEPT)
-    memory.placed(np.ones(1 << 20, np.uint8), fixed=True)
-    memory.reset()
-    assert os.fstat(memory.descriptors[FIXED]).st_blocks == 0
-    assert memory.placed(np.ones(4096, np.uint8), fixed=True).all()
 
 
 def test_where_proc_is_refused_all_goes_on_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
