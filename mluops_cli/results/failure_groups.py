@@ -50,12 +50,12 @@ class FailureGroup:
 
     @property
     def title(self) -> str:
-        """What tells the group from the others."""
+        """What tells the group from the others where the number of cases doesn't stand before it."""
         return f"{self.what} ({self.which} cases)" if self.which else self.what
 
     def __str__(self) -> str:
         common = f", {'both' if self.count == 2 else 'all'} with {self.common}" if self.common else ""
-        return f"{counted(self.count, 'case')}{common}: {self.title}"
+        return f"{counted(self.count, f'{self.which} case'.strip())}{common}: {self.what}"
 
 
 @dataclass(slots=True)

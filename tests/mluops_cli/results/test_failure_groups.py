@@ -78,9 +78,12 @@ def test_one_exception_in_valid_and_invalid_cases_has_two_titles() -> None:
     for each in (valid, invalid, refused):
         each.reason = "raised KeyError: 0"
     assert [str(group) for group in FailureGroups([valid, invalid, refused]).groups()] == [
-        "1 case: op, error: raised KeyError: 0 (valid cases)",
-        "2 cases: op, error: raised KeyError: 0 (invalid cases)",
+        "1 valid case: op, error: raised KeyError: 0",
+        "2 invalid cases: op, error: raised KeyError: 0",
     ]
+    groups = FailureGroups([valid, invalid]).groups()
+    told = ["op, error: raised KeyError: 0 (valid cases)", "op, error: raised KeyError: 0 (invalid cases)"]
+    assert [group.title for group in groups] == told
     assert [group.title for group in FailureGroups([invalid, refused]).groups()] == ["op, error: raised KeyError: 0"]
 
 
