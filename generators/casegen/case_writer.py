@@ -30,6 +30,7 @@ class CaseContent:
     node holds the tensors' headers, inputs and outputs the arrays by name in the same order, None where no values are
     stored. recipes says how inputs came about. bounds holds error bounds by the file's id of the output. tensors lists
     (name, dtype, layout, dims). recipe is the hash of all that decides the files, empty where nobody asks for it.
+    origin tells the spec file (casegen/node.py), empty where there is none.
     """
 
     id: str
@@ -47,6 +48,7 @@ class CaseContent:
     bounds: Mapping[str, Array] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     recipe: str = ""
+    origin: str = ""
 
     def entry(self, hashes: Mapping[str, tuple[str, str]]) -> Entry:
         """The manifest entry but for the files and their bytes."""
@@ -65,6 +67,7 @@ class CaseContent:
             "tags": list(self.tags),
             "params": dict(self.params),
             "place": self.place,
+            **({"origin": self.origin} if self.origin else {}),
             "tensors": tensors,
             **({"warnings": list(self.warnings)} if self.warnings else {}),
         }

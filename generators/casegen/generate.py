@@ -10,7 +10,7 @@ import numpy as np
 from generators.casegen.case_data import draw_inputs, omitted_tensors
 from generators.casegen.case_writer import CaseContent, MaybeArrays, set_theory, write_content
 from generators.casegen.manifest import Entry
-from generators.casegen.node import build_node, short_place
+from generators.casegen.node import build_node, origin, short_place
 from generators.casegen.node import recipe as input_recipe
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.casegen.write_options import WriteOptions
@@ -64,6 +64,7 @@ def generate(case: Case, options: WriteOptions, metrics: Metrics | None = None, 
         tags=case.tags,
         params=case.params,
         place=short_place(case.place),
+        origin=origin(case.spec) if case.spec is not None else "",
         bounds=bounds,
         tensors=[(plan.name, plan.dtype, plan.layout, plan.dims) for plan in case.plans],
         recipe=recipe,

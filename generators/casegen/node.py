@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import PurePath
+from functools import cache
+from importlib.resources import files
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 import xxhash
@@ -140,6 +142,17 @@ def digest(case: Case) -> str:
 def short_place(place: str) -> str:
     """file:line without folders: case files don't depend on where their specs are."""
     return PurePath(place).name
+
+
+@cache
+def origin(spec: Path) -> str:
+    """What tells a spec file from others of its name: the folder that it is in, or that it is a built-in one.
+
+    No more of its path: a manifest doesn't depend on where a repository lies.
+    """
+    path = spec.resolve()
+    built_in = path.parent == Path(str(files("cases"))).resolve()
+    return f"{'mluops:' if built_in else f'{path.parent.name}/'}{path.name}"
 
 
 def _criterion_number(node: Any, name: str) -> int:

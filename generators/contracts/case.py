@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from generators.contracts.faults import Fault
@@ -44,7 +45,7 @@ class Case:
     expect lists the accepted statuses; beyond_design: no design and no vendor demands them. breaks is the number of
     rules that an invalid case breaks. faults are what the call of an invalid case omits. criteria holds an entry per
     output. place is the spec's file:line. accumulate is the dtype that a kernel may accumulate in, None for the
-    contract's.
+    contract's. spec is the spec file that the case is of, which may include the one of place.
     """
 
     op: str
@@ -62,6 +63,7 @@ class Case:
     seed: int = 1
     place: str = ""
     accumulate: str | None = None
+    spec: Path | None = field(default=None, compare=False)
 
     @property
     def plans(self) -> tuple[TensorPlan, ...]:

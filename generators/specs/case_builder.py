@@ -110,7 +110,7 @@ class CaseBuilder:
             key == _BEYOND,
             raw.get("breaks", 1),
             convert_faults(raw) if not _FAULTS.isdisjoint(raw) else (),
-            tuple(raw.get("tags", ())), raw.get("seed", self._seed), place, raw.get("accumulate"),
+            tuple(raw.get("tags", ())), raw.get("seed", self._seed), place, raw.get("accumulate"), self._path,
         )  # fmt: skip
         self._check(case, env, raw)
         return case

@@ -34,7 +34,7 @@ def select_cases(ops: Sequence[str], suites: Collection[str], specs: Sequence[Pa
     errors: list[InputError] = []
     loaded: list[Spec] = []
     cases: dict[str, Case] = {}
-    for path in _selected_files(ops, specs):
+    for path in selected_files(ops, specs):
         try:
             spec = load_spec(path)
             loaded.append(spec)
@@ -54,16 +54,8 @@ def select_cases(ops: Sequence[str], suites: Collection[str], specs: Sequence[Pa
     return [cases[key] for key in sorted(cases)]
 
 
-def spec_names(ops: Sequence[str], specs: Sequence[Path]) -> frozenset[str]:
-    """The names, without folders, of the files that select_cases reads for these arguments, included ones too.
-
-    InputError as of select_cases.
-    """
-    loaded = map(load_spec, _selected_files(ops, specs))
-    return frozenset(Path(document.file).name for spec in loaded for document in spec.documents)
-
-
-def _selected_files(ops: Sequence[str], specs: Sequence[Path]) -> list[Path]:
+def selected_files(ops: Sequence[str], specs: Sequence[Path]) -> list[Path]:
+    """The spec files that select_cases reads for these arguments, without those that they include."""
     if specs:
         return find_specs(specs)
     return [path for op in dict.fromkeys(ops) for path in spec_files(op)] if ops else spec_files()

@@ -169,15 +169,16 @@ class _MadeOfSpecs:
     matches: Matcher
 
     @cached_property
-    def files(self) -> frozenset[str]:
-        from generators.specs.selection import spec_names
+    def origins(self) -> frozenset[str]:
+        from generators.casegen.node import origin
+        from generators.specs.selection import selected_files
 
-        return spec_names(self.ops, self.specs)
+        return frozenset(map(origin, selected_files(self.ops, self.specs)))
 
     def __call__(self, case: str, entry: Entry) -> bool:
         op, suite, _ = id_parts(case)
         selected = op in self.found_ops and (not self.suites or suite in self.suites) and self.matches(case)
-        return selected and str(entry.get("place", "")).rpartition(":")[0] in self.files
+        return selected and entry.get("origin") in self.origins
 
 
 def _options(given: dict[str, Any]) -> WriteOptions:

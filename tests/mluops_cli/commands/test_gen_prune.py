@@ -62,6 +62,25 @@ def test_what_other_specs_made_is_not_unmade(cli: Cli, spec: Path, tmp_path: Pat
     assert len(list((out / "psamask_forward" / "demo").glob("*.pb"))) == 6 + 3
 
 
+def test_specs_of_one_name_in_other_folders_are_other_specs(cli: Cli, spec: Path, tmp_path: Path) -> None:
+    """A spec named like another one, or like a built-in one, doesn't unmake what that one made."""
+    out = tmp_path / "out"
+    gen(cli, spec, out)
+    other = tmp_path / "others" / spec.name
+    other.parent.mkdir()
+    other.write_text("op: psamask_forward\nsuites:\n" + MORE.replace("more:", "small:"))
+    assert gen(cli, other, out, "--prune")[1] == ""
+    assert len(list(out.rglob("*.pb"))) == 4
+    assert cli("gen", "psamask_forward", "--suite", "demo", "--out", out, "-j", 1).code == 0
+    own = spec.with_name("psamask_forward.yaml")
+    own.write_text("op: psamask_forward\nsuites:\n" + MORE.replace("more:", "demo:"))
+    assert gen(cli, own, out, "--prune")[1] == ""
+    moved = tmp_path / "clone" / "specs" / spec.name  # the same repository elsewhere
+    moved.parent.mkdir(parents=True)
+    moved.write_text(FORWARD.replace("name: hand", "name: head"))
+    assert gen(cli, moved, out, "--prune")[1].endswith("and removed, such as psamask_forward/small/hand\n")
+
+
 def test_cases_of_an_included_spec_are_pruned(cli: Cli, spec: Path, tmp_path: Path) -> None:
     """An own spec whose included file no longer has an entry that made cases."""
     out, part = tmp_path / "out", spec.with_name("_part.yaml")
