@@ -167,7 +167,9 @@ def _title(found: Sequence[_Finding], word: str) -> str:
     if len(found) == 1:
         return f"{found[0].label}: {one_line(found[0].record.case, 200)}"
     labels = dict.fromkeys(each.label for each in found)  # failing ones come with the worst status first
-    return f"{len(found)} {word} cases ({', '.join(labels)})"
+    ops = {each.record.op for each in found}
+    of = f" of {one_line(min(ops), 200)}" if len(ops) == 1 else ""
+    return f"{len(found)} {word} cases{of} ({', '.join(labels)})"
 
 
 def _reasons(found: Sequence[_Finding]) -> str:

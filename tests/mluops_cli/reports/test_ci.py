@@ -75,9 +75,12 @@ def test_an_unknown_place_gives_no_file(checkout: Path, place: str) -> None:
 def test_cases_of_one_entry_are_one_annotation(checkout: Path) -> None:
     run = run_of(checkout, *(failing(f"m{n}", "op.yaml:7", "crash" if n else "fail") for n in range(8)))
     (annotation,) = make_annotations(run, checkout)
-    assert annotation.title == "8 failing cases (fail, crash)"
+    assert annotation.title == "8 failing cases of op (fail, crash)"
     assert "op/general/m0: the reason of a fail" in annotation.message
     assert "and 3 more" in annotation.message
+    others = [failing("a", "gone.yaml:1"), failing("b", "gone.yaml:2") | {"op": "other", "case": "other/general/b"}]
+    (annotation,) = make_annotations(run_of(checkout, *others), checkout)
+    assert annotation.title == "2 failing cases (fail)"
 
 
 def test_at_most_ten_and_none_is_lost(checkout: Path) -> None:
