@@ -22,6 +22,7 @@ from schemas.errors import InputError, UnavailableError
 INTERPRETED: Final = 1 << 16  # elements of all tensors from which the interpreter takes too long
 _KERNELS: Final = {
     "get_indice_pairs": "get_indice_pairs:GetIndicePairs",
+    "masked_col2im_forward": "masked_col2im:MaskedCol2imForward",
     "masked_im2col_forward": "masked_im2col:MaskedIm2colForward",
     "psamask_backward": "psamask:PsamaskBackward",
     "psamask_forward": "psamask:PsamaskForward",

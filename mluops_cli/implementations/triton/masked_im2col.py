@@ -5,15 +5,12 @@ Values are copied as integers of their size, so that NaNs keep their bits.
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
 import triton
 import triton.language as tl
 
 from mluops_cli.implementations.preconditions import masked_im2col as checks
 from mluops_cli.implementations.preconditions.base import Params, Result, Tensors
-from mluops_cli.implementations.triton.tiles import power_of_two
+from mluops_cli.implementations.triton.tiles import bits_of, power_of_two
 from schemas.status import SUCCESS
 
 _TILE = 1024  # elements
@@ -43,7 +40,7 @@ class MaskedIm2colForward(checks.MaskedIm2colForward):
 
     def run(self, tensors: Tensors, params: Params) -> Result:
         """Copy every tap of every mask."""
-        feature, columns = _bits(tensors["feature"]), _bits(tensors["data_col"])
+        feature, columns = bits_of(tensors["feature"]), bits_of(tensors["data_col"])
         rows, M = columns.shape
         wide = power_of_two(M, _MASKS)
         high = power_of_two(rows, _TILE // wide)
@@ -52,7 +49,3 @@ class MaskedIm2colForward(checks.MaskedIm2colForward):
         grid = (triton.cdiv(rows, high) * triton.cdiv(M, wide),)
         _columns[grid](feature, *masks, columns, rows, M, *feature.shape[2:], *sizes, high, wide)
         return SUCCESS
-
-
-def _bits(tensor: Any) -> Any:
-    return tensor.view({2: torch.int16, 4: torch.int32}[tensor.element_size()])

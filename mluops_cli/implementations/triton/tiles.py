@@ -1,7 +1,10 @@
-"""The sizes of tiles: powers of two, as Triton wants them."""
+"""The sizes of tiles: powers of two, as Triton wants them; the bits of what is copied."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 import triton
 
 _LEAST = 16
@@ -23,3 +26,8 @@ def width(size: int, most: int) -> int:
     while wide > _LEAST and triton.cdiv(size, wide) * wide > size * _IDLE:
         wide //= 2
     return wide
+
+
+def bits_of(tensor: Any) -> Any:
+    """Return a tensor of 2 or 4 bytes per element as integers of that size."""
+    return tensor.view({2: torch.int16, 4: torch.int32}[tensor.element_size()])

@@ -12,7 +12,14 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from mluops_cli.implementations.triton import get_indice_pairs, masked_im2col, psamask, roi_crop, voxel_pooling
+from mluops_cli.implementations.triton import (
+    get_indice_pairs,
+    masked_col2im,
+    masked_im2col,
+    psamask,
+    roi_crop,
+    voxel_pooling,
+)
 
 
 def compiled(kernel: Any, pointers: dict[str, str], **constants: Any) -> Any:
@@ -39,6 +46,8 @@ def main() -> None:
     for bits in ("*i16", "*i32"):
         pointers = {"feature": bits, "columns": bits, "mask_h": "*i32", "mask_w": "*i32"}
         compiled(masked_im2col._columns, pointers, ROWS=4, MASKS=256)
+        pointers = {"col": bits, "image": bits, "mask_h": "*i32", "mask_w": "*i32"}
+        compiled(masked_col2im._scatter, pointers, CHANNELS=4, MASKS=256)
     ints = dict.fromkeys(("indices", "rows", "found", "counts", "starts", "pairs"), "*i32") | {"keys": "*i64"}
     compiled(get_indice_pairs._insert_sites, ints, SITES=1024)
     for wide in (False, True):

@@ -27,8 +27,8 @@ pytestmark = pytest.mark.triton
 FAULTY = Path(__file__).parent / "faulty.py"
 EXAMPLE = f"{PROJECT}/examples/device_kernels/psamask_triton.py:psamask"
 OPERATORS = {
-    "psamask_forward", "psamask_backward", "masked_im2col_forward", "roi_crop_forward", "roi_crop_backward",
-    "voxel_pooling_forward", "get_indice_pairs",
+    "psamask_forward", "psamask_backward", "masked_col2im_forward", "masked_im2col_forward", "roi_crop_forward",
+    "roi_crop_backward", "voxel_pooling_forward", "get_indice_pairs",
 }  # fmt: skip
 
 
