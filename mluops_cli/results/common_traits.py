@@ -25,6 +25,15 @@ def add_traits(seen: Seen, record: Record) -> None:
                 seen[name] = None
 
 
+def may_tell(failing: Seen, passing: Seen) -> bool:
+    """Whether a trait may tell the failing cases from the passing ones, of which more may follow."""
+    for name, values in failing.items():
+        others = passing.get(name, set())
+        if values is not None and others is not None and values.isdisjoint(others):
+            return True
+    return False
+
+
 def in_common(failing: Seen, passing: Seen) -> str:
     """What tells the failing cases from the passing ones: `even w_mask`; empty where no single trait does.
 

@@ -118,8 +118,9 @@ class FinishedRun:
     @cached_property
     def failure_groups(self) -> list[FailureGroup]:
         """The failing cases by what they show, the group with the smallest case first."""
-        ops = {record.op for record in self.records if record.status in FAILING} if self.tally.failures else ()
-        return FailureGroups(record for op in ops for record in self.by_operator[op]).groups()
+        groups = FailureGroups(self.failing)
+        groups.add_passing(self.records)
+        return groups.groups()
 
     @property
     def impl(self) -> str:

@@ -119,6 +119,33 @@ def test_what_tells_failing_values_from_passing_ones(failing: Any, passing: Any,
     assert in_common(*found) == text
 
 
+@pytest.mark.parametrize("last", [3, 4, 5])
+def test_of_many_passing_cases_only_those_that_may_decide_are_counted(last: int) -> None:
+    """The last of 3000 passing cases decides whether the failing ones have an even w in common; h never decides."""
+    failing = [record(f"f{w}", "fail", word="shifted", w=w, h=w % 3) for w in (2, 4, 6)]
+    passing = [record(f"p{at}", w=1 + 2 * (at % 7), h=at % 3) for at in range(3000)]
+    passing[-1].params["w"] = last
+    groups = FailureGroups(failing)
+    groups.add_passing([*failing, *passing])
+    (found,) = groups.groups()
+    (all_counted,) = FailureGroups([*failing, *passing]).groups()
+    assert found.common == all_counted.common == ("even w" if last % 2 else "")
+    assert found.count == 3
+
+
+def test_passing_cases_that_decide_nothing_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+
+    def counting(seen: Seen, one: Record) -> None:
+        looked.append(one.case)
+        add_traits(seen, one)
+
+    monkeypatch.setattr("mluops_cli.results.failure_groups.add_traits", counting)
+    groups = FailureGroups(record(f"f{w}", "fail", word="shifted", w=w) for w in (2, 3))
+    groups.add_passing(record(f"p{at}", w=at % 5) for at in range(10_000))
+    assert len(looked) == 2 + 1000
+
+
 def test_a_parameter_goes_before_the_sizes_that_follow_from_it() -> None:
     failing, passing = (
         FailureGroups(record(f"{w}", "fail", (w * w, 3), w=w) for w in (2, 4, 6)),
