@@ -73,9 +73,10 @@ def _columns(
 
 def _cells(values: Sequence[Any]) -> list[Any]:
     """A column's values with their texts escaped; in most columns no text needs it."""
-    if str not in {*map(type, values)}:
+    kinds = {*map(type, values)}
+    if str not in kinds:
         return [*values]
-    texts = {value for value in values if isinstance(value, str)}
+    texts = {*values} if kinds == {str} else {value for value in values if isinstance(value, str)}
     odd = {text: cell for text in texts if (cell := _cell(text)) != text}
     return [odd.get(value, value) if isinstance(value, str) else value for value in values] if odd else [*values]
 
