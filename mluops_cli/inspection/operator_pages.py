@@ -16,6 +16,7 @@ from generators.specs.loader import load_spec, spec_files
 from mluops_cli.inspection.definitions import definition
 from mluops_cli.inspection.relation_texts import relation_texts
 
+_REFUSED: Final = "refused in a spec"
 _TEMPLATE: Final = """\
 # {{ contract.op }}
 
@@ -70,7 +71,9 @@ None.
 {% for size, status in contract.zero_elements.items() -%}
 | {{ size }} = 0 | | {{ status }} | design |
 {% endfor %}
-`design`: the design document of the operator; `vendor`: the vendor's library checks it; `ours`: the contract alone.
+`design`: the source that is named above; `vendor`: the vendor's library checks it; `ours`: the contract alone.
+"{{ refused }}": no case breaks it, so a kernel need not check it. An invalid case breaks exactly one rule.
+Dense: the strides of a C array.
 
 Workspace: {{ "a null one: BAD_PARAM (design); one too short: BAD_PARAM (ours)" if contract.workspace else "none" }}.
 
@@ -125,6 +128,7 @@ def operator_page(operator: Operator) -> str:
         operations=_work(operator, "theory_ops", f"`{contract.theory_ops}`"),
         bytes=_work(operator, "theory_io_bytes", "all inputs and outputs, once each"),
         suites=_suites(contract.op),
+        refused=_REFUSED,
     )
 
 
@@ -184,7 +188,7 @@ def _values(tensor: TensorSpec) -> str:
 
 def _range(parameter: Parameter) -> str:
     if parameter.output is not None:
-        return f"dim {parameter.output[1]} of `{parameter.output[0]}`, for readers of the file"
+        return f"dim {parameter.output[1]} of `{parameter.output[0]}`; a kernel returns it under this name"
     if parameter.choices is not None:
         found = choices_text(parameter.choices)
     elif parameter.minimum is not None and parameter.minimum == parameter.maximum:
@@ -213,13 +217,14 @@ def _default(parameter: Parameter) -> str:
 
 
 def _answer(parameter: Parameter) -> str:
-    if parameter.output is not None:
+    limits = parameter.choices, parameter.minimum, parameter.maximum
+    if parameter.output is not None or (parameter.kind != "bool" and all(each is None for each in limits)):
         return ""
     return f"{_statuses(parameter.statuses)} ({parameter.origin})" if parameter.statuses else _statuses(())
 
 
 def _statuses(statuses: tuple[str, ...]) -> str:
-    return " or ".join(statuses) or "refused in a spec"
+    return " or ".join(statuses) or _REFUSED
 
 
 def _criteria(criteria: tuple[Any, ...]) -> str:

@@ -23,7 +23,7 @@ Kernel = Callable[[Arrays, Arrays], Any]  # the right kernel, from inputs to out
 ALL: Final = tuple(MODULES)
 ROIS: Final = ("roi_crop_forward", "roi_crop_backward")
 ADDING: Final = (*ROIS, "voxel_pooling_forward")  # in the output itself
-SUMS: Final = (*ADDING, "roialign_forward")
+SUMS: Final = (*ADDING, "roialign_forward", "indice_convolution_forward")
 FLOATS: Final = tuple(op for op in ALL if op != "get_indice_pairs")
 
 

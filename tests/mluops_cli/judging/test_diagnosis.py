@@ -95,10 +95,11 @@ def test_the_words_begin_with_the_count() -> None:
     assert diagnosis.as_record()["words"] == diagnosis.words()
 
 
-def test_a_bool_says_nothing_of_having_been_written() -> None:
-    """Whatever a bool buffer is filled with, a kernel may have written it."""
-    diagnosis = found(np.array([False] * 6), np.array([True] * 6), sentinels=np.array([True]))
-    assert words(diagnosis) == ["values instead of zeros"]
+def test_a_bool_that_keeps_its_fill_was_never_written() -> None:
+    """The fill is no bool that a kernel may have written."""
+    fill = np.full(6, 0x5A, np.uint8).view(bool)
+    assert words(found(np.array([False] * 6), fill, sentinels=fill[:1])) == ["never written"]
+    assert words(found(np.array([False] * 6), np.array([True] * 6), sentinels=fill[:1])) == ["values instead of zeros"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)

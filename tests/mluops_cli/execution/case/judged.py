@@ -8,11 +8,11 @@ there is none to be found: `copies` is right for cases whose output is their inp
 import gc
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from generators.operator_registry import operators
 from mluops_cli.execution.case.calls import Prepared
 
 Array = np.ndarray[Any, Any]
@@ -138,8 +138,21 @@ def right_once(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
 
 
 def _pairs(inputs: Arrays, params: Params) -> dict[str, Array]:
-    fixed = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
-    return operators()["get_indice_pairs"].reference({"indices": inputs["indices"]}, fixed)
+    """The rulebook, by loops; for a filter of 3 cells per axis, and stride, pad and dilation of 1."""
+    sites = inputs["indices"].tolist()
+    reached = [
+        (k, j, (n, d + 1 - kd, h + 1 - kh, w + 1 - kw))
+        for k, (kd, kh, kw) in enumerate(product(range(3), repeat=3))
+        for j, (n, d, h, w) in enumerate(sites)
+    ]
+    inside = [each for each in reached if all(0 <= at < 4 for at in each[2][1:])]
+    assert params["output_space"] == [4, 4, 4]
+    cells = sorted({cell for _, _, cell in inside})
+    pairs, num = np.full((27, 2, len(sites)), -1, np.int32), np.zeros(27, np.int32)
+    for k, j, cell in inside:
+        pairs[k, :, num[k]] = j, cells.index(cell)
+        num[k] += 1
+    return {"out_indices": np.array(cells, np.int32), "indice_pairs": pairs, "indice_num": num}
 
 
 def _answer(outputs: Arrays, found: Mapping[str, Array]) -> dict[str, Any]:
