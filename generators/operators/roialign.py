@@ -57,7 +57,7 @@ def _positions(low: Any, high: Any, bins: int, env: Env, dtype: type[np.floating
     reach = float(abs(ends[0]) + abs(ends[1]) + 2 * shift + abs(size))
     exact = all(np.array_equal(each, np.float32(each)) for each in (*ends, start, end, size, share, inner, outer))
     at = start + (outer + inner)
-    near = abs(share - np.rint(share)) <= ROUNDINGS * 2.0**-24 * (reach / bins + share)
+    near = abs(share - np.rint(share)) <= ROUNDINGS * 2.0**-24 * (reach / bins + abs(share))
     exact_size = all(each == np.float32(each) for each in (*ends, start, end, size))
     certain = bool(env["sampling_ratio"]) or not near or (exact_size and share == np.rint(share))
     return _Positions(at, reach, exact and np.array_equal(at, np.float32(at)), bool(certain))
@@ -202,13 +202,11 @@ class RoialignForward(Operator):
         return {"output": mask}
 
     def check_values(self, inputs: Arrays, env: Env) -> None:
-        """Boxes name an image of the batch; aligned ones end where they begin or later; samples have a limit."""
+        """Boxes name an image of the batch; samples have a limit."""
         images, boxes = inputs["input"], inputs["boxes"]
         for k, (image, *ends) in enumerate(boxes):
             if image != np.floor(image) or not 0 <= image < len(images):
                 raise InputError(f"boxes[{k}, 0] is {image}, expected the number of one of {len(images)} images")
-            if env["aligned"] and (ends[2] < ends[0] or ends[3] < ends[1]):
-                raise InputError(f"boxes[{k}] is {list(map(float, ends))}, aligned ones have x1 <= x2 and y1 <= y2")
             if env["sampling_ratio"]:
                 continue
             scale, bins = env["spatial_scale"], (env["pooled_width"], env["pooled_height"])

@@ -46,7 +46,7 @@ KERNEL = textwrap.dedent("""
         return "SUCCESS"
 """).lstrip()
 CHECKED = textwrap.dedent("""
-    from kernel import psamask
+    from mutated_kernel import psamask
 
     def checked(op, inputs, outputs, params):
         if params["psa_type"] > 1:
@@ -189,7 +189,7 @@ def test_what_an_interrupt_leaves(kernel: Path) -> None:
 
 def test_what_the_death_of_the_fork_server_leaves(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command says so and what to do; the mutants judged before are in the file, and --resume judges the others."""
-    (tmp_path / "kernel.py").write_text(KERNEL)
+    (tmp_path / "mutated_kernel.py").write_text(KERNEL)  # no name of a module that another test has imported
     (tmp_path / "checked.py").write_text(CHECKED)
     write_psamask(tmp_path / "cases", "case")
     judged: list[str] = []

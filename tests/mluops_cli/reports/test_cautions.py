@@ -121,7 +121,7 @@ def test_ci_annotations_are_warnings(run: FinishedRun, tmp_path: Path) -> None:
     error, warning = text.splitlines()
     assert error.startswith("::error file=cases/op.yaml,line=12,title=fail%3A op/network/wrong::")
     assert warning == (
-        "::warning file=cases/op.yaml,line=12,title=2 doubtful cases (beyond the error bound%2C varying between "
+        "::warning file=cases/op.yaml,line=12,title=2 doubtful cases of op (beyond the error bound%2C varying between "
         f"repeats)::beyond the error bound op/general/beyond: {BEYOND}%0A"
         f"varying between repeats op/network/race: {RACE}%0Arepro: mluops run cases/op/general/beyond.pb --impl tiled"
     )
