@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -12,8 +12,8 @@ from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from generators.contracts.model import Contract, TensorSpec
-from mluops_cli.new_operator.source import source
+from generators.contracts.model import Contract
+from mluops_cli.new_operator.source import Code, source
 from mluops_cli.new_operator.suites import SmallCall, suite_lines
 from schemas.atomic_files import write_failure
 from schemas.errors import InputError
@@ -64,13 +64,13 @@ def package_files(new: NewOperator) -> dict[str, bytes]:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"quoted": source, "expected_dims": _dims(contract), "expected_dtypes": _expected_dtypes}
+    environment.filters["quoted"] = source
     given = {
         **words,
         "camel": "".join(word.capitalize() for word in contract.op.split("_")),
         "imports": sorted(["Arrays", "Env", "Operator", *_classes(contract)]),
         "contract_source": source(contract, indent=4, before=len("contract = ")),
-        "tensors": list(contract.tensors.values()),
+        "tensors": list(_tensors(contract)),
         "ranges": list(_ranges(contract)),
         "unpacked": list(_unpacked(contract)),
         "refused_zeros": list(_refused_zeros(contract)),
@@ -150,13 +150,12 @@ def _tuple(words: Sequence[str]) -> str:
     return f"({', '.join(words)}{',' if len(words) == 1 else ''})"
 
 
-def _dims(contract: Contract) -> Callable[[TensorSpec], str]:
-    """The filter that gives the dims which a tensor must have, as Python."""
+def _tensors(contract: Contract) -> Iterator[tuple[str, str]]:
+    """The name of each tensor, and the dtypes, layout and dims that it must have."""
     parameters = {parameter.name for parameter in contract.parameters}
-    return lambda tensor: _tuple(
-        [f"params[{source(word)}]" if word in parameters else word for word in tensor.shape.split()]
-    )
-
-
-def _expected_dtypes(tensor: TensorSpec) -> str:
-    return source(tensor.dtypes) if tensor.same_dtype_as is None else f"(given[{source(tensor.same_dtype_as)}].dtype,)"
+    for tensor in contract.tensors.values():
+        leader = tensor.same_dtype_as
+        dtypes = tensor.dtypes if leader is None else (Code(f"given[{source(leader)}].dtype"),)
+        dims = tuple(Code(f"params[{source(word)}]" if word in parameters else word) for word in tensor.shape.split())
+        name = source(tensor.name)
+        yield name, source((dtypes, tensor.layout, dims), indent=8, before=len(name) + 2, after=1)

@@ -1,4 +1,4 @@
-"""A contract as Python source, laid out as ruff and black do."""
+"""A contract, and what is derived from it, as Python source, laid out as ruff and black do."""
 
 from __future__ import annotations
 
@@ -13,8 +13,18 @@ _WIDTH: Final = 120
 _INDENT: Final = 4
 
 
+class Code:
+    """An expression that is source already."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
 def source(value: Any, indent: int = 0, before: int = 0, after: int = 0) -> str:
-    """The source of a dataclass, tuple, list, dict or constant.
+    """The source of a dataclass, tuple, list, dict, constant or Code.
 
     indent is that of the line that it begins on; before and after count the characters before it, from the indent on,
     and behind it. A dataclass is a call with the fields that differ from their defaults; but for those of a Contract

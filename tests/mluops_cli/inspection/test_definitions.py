@@ -77,6 +77,12 @@ def test_a_page_has_the_definition(written: Path) -> None:
     assert f"\n## Definition\n\n{EXAMPLE}\n## Rules\n" in page
 
 
+def test_a_definition_may_begin_with_an_indented_formula(written: Path) -> None:
+    written.write_text("\n    y[n] = x[n]\n\nText.\n\n")
+    assert definition(Multiple()) == "    y[n] = x[n]\n\nText."
+    assert "\n## Definition\n\n    y[n] = x[n]\n\nText.\n\n## Rules\n" in operator_page(Multiple())
+
+
 def test_an_operator_without_a_definition_has_a_page(written: Path) -> None:
     assert definition(Multiple()) == ""
     assert "Definition" not in operator_page(Multiple())

@@ -26,6 +26,12 @@ output {{ id: "spectrum" shape {{ dims: [{batch}, {n}, 2] }} layout: LAYOUT_ARRA
 fft_param {{ rank: 1 n: [{n}] direction: 0 scale_factor: {scale} }}
 test_param {{ error_func: DIFF1 error_threshold: 1e-5 }}
 """
+# Images. The sizes of the second file are others.
+PIXELS = """op_name: "pixels"
+input {{ id: "x" shape {{ dims: [{n}, {h}, {w}, 3] }} layout: LAYOUT_{layout} dtype: DTYPE_FLOAT
+        random_data {{ distribution: UNIFORM lower_bound: 0 upper_bound: 1 }} }}
+output {{ id: "y" shape {{ dims: [{n}, {h}, {w}, 3] }} layout: LAYOUT_{layout} dtype: DTYPE_FLOAT }}
+"""
 SUITES = {"network", "boundary", "general", "nan_inf", "zero_element", "invalid", "demo"}
 
 
@@ -141,10 +147,51 @@ def test_points_in_boxes(shared: Path, tmp_path: Path, cli: Cli) -> None:
     assert set(found.values()) == {"pass"}
 
 
+def exchanged(path: Path, old: str, new: str) -> int:
+    """Write new for old in a file; how often it stood there."""
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    return text.count(old)
+
+
+def answer_success(module: Path) -> None:
+    """Let the stub answer SUCCESS, as one that computes does: an illegal call that it accepts is seen then."""
+    assert exchanged(module, 'return "NOT_SUPPORTED"  # compute here, then return "SUCCESS"', 'return "SUCCESS"') == 1
+
+
+LAYOUTS = (  # the layout of the files, what is changed in a file, and whether wrong layouts are refused then
+    ("NHWC", (), True),
+    ("NHWC", (("implementation.py", 'layout not in ("ARRAY", each.layout)', "False"),), False),
+    ("ARRAY", (("operators.py", '"ARRAY"', '"NHWC"'),), False),
+    ("ARRAY", (("operators.py", '"ARRAY"', '"NHWC"'), ("implementation.py", '"ARRAY", (', '"NHWC", (')), True),
+)
+
+
+@pytest.mark.parametrize(("layout", "changes", "refused"), LAYOUTS)
+@pytest.mark.usefixtures("own_plugins")
+def test_layouts_are_checked(
+    layout: str, changes: tuple[tuple[str, str, str], ...], refused: bool, tmp_path: Path, cli: Cli
+) -> None:
+    files = [tmp_path / "a.prototxt", tmp_path / "b.prototxt"]
+    for path, (n, h, w) in zip(files, ((2, 5, 7), (4, 6, 9)), strict=True):
+        path.write_text(PIXELS.format(n=n, h=h, w=w, layout=layout), encoding="utf-8")
+    ran = cli("new-operator", "pixels", "--from", *files, "--out", tmp_path / "pixels")
+    assert (ran.code, ran.err) == (0, "")
+    package = tmp_path / "pixels" / "mluops_pixels"
+    answer_success(package / "implementation.py")
+    for name, old, new in changes:
+        assert exchanged(package / name, old, new) > 0
+    found = refusals(package, "pixels", cli)
+    layouts = {case for case in found if "_layout_" in case}
+    assert "pixels/invalid/small_x_layout_array" in layouts
+    assert {case for case, status in found.items() if status != "pass"} == (set() if refused else layouts)
+
+
 CHECKS = (  # of the stub, and a case that sees that it is missing
     ("handle is None or ", "handle is False or ", "null_handle"),
-    ("each.dims != dims[name]", "len(each.dims) == 9", "output1_dim1"),
-    ("each.dtype not in dtypes[name]", 'each.dtype == "bool"', "dtype"),
+    ("each.dims != dims", "len(each.dims) == 9", "output1_dim1"),
+    ("each.dims != dims", "len(each.dims) == len(dims) and each.dims != dims", "output1_rank"),
+    ("each.dtype not in dtypes", 'each.dtype == "bool"', "dtype"),
     ("each.strides is not None", "False", "strided"),
     ("each.elements >= LARGE", "False", "large"),
     ("data is None and", "False and", "null_pointer"),
@@ -161,10 +208,8 @@ def test_a_check_that_is_missing_is_seen(
     assert cli("new-operator", "points_in_boxes", "--from", files, "--out", tmp_path / "boxes").code == 0
     package = tmp_path / "boxes" / "mluops_points_in_boxes"
     module = package / "implementation.py"
-    text = module.read_text(encoding="utf-8")
-    assert text.count(check) == 1
-    text = text.replace('return "NOT_SUPPORTED"  # compute here, then return "SUCCESS"', 'return "SUCCESS"')
-    module.write_text(text.replace(check, without), encoding="utf-8")
+    answer_success(module)
+    assert exchanged(module, check, without) == 1
     failed = [name for name, status in refusals(package, "points_in_boxes", cli).items() if status != "pass"]
     assert failed
     assert any(case in name for name in failed), failed

@@ -11,7 +11,7 @@ import pytest
 
 from generators import Contract, Coordinate, Criterion, Parameter, Relation, RowSum, Rule, TensorSpec
 from generators.operator_registry import operators
-from mluops_cli.new_operator.source import source
+from mluops_cli.new_operator.source import Code, source
 
 NAMES = {
     each.__name__: each for each in (Contract, Coordinate, Criterion, Parameter, Relation, RowSum, Rule, TensorSpec)
@@ -42,3 +42,5 @@ def test_values() -> None:
     assert source(("a",)) == '("a",)'
     assert source({"uniform": [-1, 0.5]}) == '{"uniform": [-1, 0.5]}'
     assert source(Parameter("n", minimum=1, kind="float")) == 'Parameter("n", minimum=1, kind="float")'
+    assert source((("half",), (Code("N"), Code('params["k"]')))) == '(("half",), (N, params["k"]))'
+    assert source((Code("N" * 60), Code("M" * 60))) == f"(\n    {'N' * 60},\n    {'M' * 60},\n)"
