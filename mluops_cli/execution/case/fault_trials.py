@@ -16,7 +16,7 @@ from mluops_cli.execution.case.judgement import counts_differ, has_undefined_par
 from mluops_cli.execution.case.output_buffers import Array
 from mluops_cli.judging.fault_injection.detectability import Detectability
 from mluops_cli.judging.fault_injection.injected_faults import InjectionTarget
-from mluops_cli.judging.fault_injection.kernel_faults import clearly_wrong, kernel_faults
+from mluops_cli.judging.fault_injection.kernel_faults import kernel_faults
 from mluops_cli.judging.fault_injection.verification import Trial, try_faults
 from mluops_cli.judging.measurement import DenominatorCache
 from mluops_cli.judging.rules import defined_pairs
@@ -123,9 +123,7 @@ def _named(prepared: Prepared) -> Iterator[Trial]:
             limit, output = bounds.get(item.name), outputs[item.name]
             if limit is None or output.dtype != item.baseline.dtype:
                 continue
-            clear = clearly_wrong(item.baseline, output, limit)
-            if clear < fault.enough:
-                reason = f"changes {clear} elements clearly, fewer than {fault.enough}"
+            if reason := fault.unrecognisable(item.baseline, output, limit):
                 yield Trial(item.name, f"named: {fault.name}", False, False, False, reason)
                 continue
             found = explainer.all(replace(item, output=output))

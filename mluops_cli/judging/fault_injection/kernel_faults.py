@@ -19,6 +19,8 @@ from generators.contracts.operator import Arrays, Operator
 from mluops_cli.judging.arithmetic import Array
 
 CLEAR: Final = 16  # bounds: an element that is further off is clearly wrong
+_ALIKE: Final = 4  # rows that are multiples of each other: of more, an explanation may not try the wrong one
+_PARALLEL: Final = 1 - 1e-6  # the squared cosine from which two rows count as multiples of each other
 _FACTOR: Final = np.float32(1.001)
 
 
@@ -27,12 +29,27 @@ class KernelFault:
     """A fault, part of the text that explains it, and the outputs of a kernel that has it.
 
     enough: so many clearly wrong elements must an output have for the fault to be recognised.
+    distinct: so many different values must the baseline have there.
+    ambiguous: why the inputs do not tell the fault from others; empty where they do.
     """
 
     name: str
     text: str
     outputs: Callable[[], Arrays]
     enough: int = 32
+    distinct: int = 1
+    ambiguous: str = ""
+
+    def unrecognisable(self, baseline: Array, output: Array, bound: Any) -> str:
+        """Return why the numbers of an output with this fault do not show it; nothing where they do."""
+        clear = _clearly_wrong(baseline, output, bound)
+        number = int(np.count_nonzero(clear))
+        if number < self.enough:
+            return f"changes {number} elements clearly, fewer than {self.enough}"
+        values = len(np.unique(baseline[clear]))
+        if values < self.distinct:
+            return f"changes {values} different value(s) clearly, fewer than {self.distinct}"
+        return self.ambiguous
 
 
 def kernel_faults(operator: Operator, inputs: Arrays, env: Env) -> Iterator[KernelFault]:
@@ -43,7 +60,8 @@ def kernel_faults(operator: Operator, inputs: Arrays, env: Env) -> Iterator[Kern
         single = operator.reference_in(np.float32, given, env)
         return operator.reference(given, env) if single is None else single
 
-    yield KernelFault("factor", "times 1.001 (least squares", lambda: _scaled(right()))
+    # An offset changes equal values just as a factor does.
+    yield KernelFault("factor", "times 1.001 (least squares", lambda: _scaled(right()), distinct=2)
     contract = operator.contract
     one, other = (*contract.coordinates[:2], None, None)[:2]
     if one is not None and other is not None and one.tensor and one.tensor == other.tensor:
@@ -68,15 +86,26 @@ def kernel_faults(operator: Operator, inputs: Arrays, env: Env) -> Iterator[Kern
         terms = inputs[each.terms]
         rows = terms.reshape(-1, terms.shape[-1])
         enough = max(6, 64 // max(1, rows.shape[1]))
+        wrong = len(rows) // 2
+        alike = _multiples(rows, wrong)
+        ambiguous = f"{alike} rows of {each.terms} are multiples of each other" if alike > _ALIKE else ""
         for name, text, times in (("missing term", "missing", 0), ("doubled term", "added twice", 2)):
             changed = rows.copy()
-            changed[len(rows) // 2] *= np.float32(times)
-            yield KernelFault(name, text, _calling(right, each.terms, changed.reshape(terms.shape)), enough)
+            changed[wrong] *= np.float32(times)
+            outputs = _calling(right, each.terms, changed.reshape(terms.shape))
+            yield KernelFault(name, text, outputs, enough, ambiguous=ambiguous)
     for relation in contract.relations:
         count = env.get(relation.size, 1) if relation.kind == "batch" and not relation.within else 1
         if 1 < count <= 64:
             rolled = partial(_rolled, right, relation.axes, count)
             yield KernelFault("mixed batch", "mixed items", rolled, 32 + count * count)
+
+
+def _multiples(rows: Array, row: int) -> int:
+    """The number of rows that are multiples of this one, with itself: their terms differ by no more than a weight."""
+    wide = rows.astype(np.float64)
+    sizes = np.einsum("pc,pc->p", wide, wide)
+    return int(np.count_nonzero((sizes > 0) & ((wide @ wide[row]) ** 2 >= _PARALLEL * sizes * sizes[row])))
 
 
 def _calling(right: Callable[..., Arrays], name: str, array: Array) -> Callable[[], Arrays]:
@@ -114,10 +143,11 @@ def _rolled(right: Callable[..., Arrays], axes: Mapping[str, int], count: int) -
     return outputs
 
 
-def clearly_wrong(baseline: Array, output: Array, bound: Any) -> int:
-    """The number of elements that are CLEAR bounds off, and not zero."""
+def _clearly_wrong(baseline: Array, output: Array, bound: Any) -> Array:
+    """Where the elements are CLEAR bounds off, and not zero."""
     with np.errstate(all="ignore"):
         wide = output.astype(np.float64)
         error = np.abs(wide - baseline)
         unit = np.maximum(bound, np.spacing(np.abs(baseline)).astype(np.float64))
-        return int(np.count_nonzero((error > CLEAR * unit) & np.isfinite(error) & (wide != 0)))
+        clear: Array = (error > CLEAR * unit) & np.isfinite(error) & (wide != 0)
+    return clear

@@ -92,6 +92,50 @@ def test_a_diagnosis_without_a_word(tmp_path: Path, cli: Cli, monkeypatch: pytes
     assert table(ran.out)["named: factor"] == [1, 0, 1, 0, 0]
 
 
+PSAMASK = "sizes: {N: 1, H: 5, W: 7}, params: {psa_type: collect, h_mask: 3, w_mask: 4}, inputs: {x: {dist: DIST}}"
+POOLING = (
+    "params: {batch_size: 2, num_points: 100, num_channels: 40, num_voxel_x: 3, num_voxel_y: 2, num_voxel_z: 2}, "
+    "inputs: {input_features: {dist: DIST}}"
+)
+
+
+def self_tested(cli: Cli, folder: Path, op: str, entry: str, dist: str) -> Any:
+    """The self-test of one case whose input has these values."""
+    spec = folder / "spec.yaml"
+    spec.write_text(f"op: {op}\nsuites: {{general: [{{name: case, {entry.replace('DIST', dist)}}}]}}\n")
+    assert cli("gen", "--spec", spec, "--out", folder / "cases", "-j", "1").code == 0
+    return cli("selftest", folder / "cases")
+
+
+@pytest.mark.parametrize("dist", ["{constant: 0.3}", "{choice: [0, 0.3]}"])
+def test_a_factor_of_one_value_is_not_applicable(dist: str, tmp_path: Path, cli: Cli) -> None:
+    """An offset changes it likewise; zeros have any factor."""
+    ran = self_tested(cli, tmp_path, "psamask_forward", PSAMASK, dist)
+    assert ran.code == 0, ran.out
+    assert table(ran.out)["named: factor"] == [0, 0, 0, 0, 1]
+
+
+def test_a_factor_of_two_values_is_demanded(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = self_tested(cli, tmp_path, "psamask_forward", PSAMASK, "{choice: [0.3, 0.7]}")
+    assert ran.code == 0, ran.out
+    assert table(ran.out)["named: factor"] == [1, 1, 0, 0, 0]
+    monkeypatch.setattr(explain, "constant_factor", lambda difference: [])
+    ran = cli("selftest", tmp_path / "cases")
+    assert ran.code == 1
+    assert "  MISSED: named: factor in y (" in ran.out
+
+
+def test_a_term_among_equal_ones_is_not_applicable(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = self_tested(cli, tmp_path, "voxel_pooling_forward", POOLING, "{constant: 0.3}")
+    assert ran.code == 0, ran.out
+    assert [table(ran.out)[f"named: {name} term"] for name in ("missing", "doubled")] == [[0, 0, 0, 0, 1]] * 2
+    ran = self_tested(cli, tmp_path, "voxel_pooling_forward", POOLING, "{choice: [0.3, 0.7]}")
+    assert ran.code == 0, ran.out
+    assert [table(ran.out)[f"named: {name} term"] for name in ("missing", "doubled")] == [[1, 1, 0, 0, 0]] * 2
+    monkeypatch.setattr(explain, "wrong_terms", lambda difference, terms: [])
+    assert "  MISSED: named: missing term in output_features (" in cli("selftest", tmp_path / "cases").out
+
+
 def test_what_the_threshold_can_not_see_is_named(tmp_path: Path, cli: Cli) -> None:
     values = np.random.default_rng(0).uniform(1, 2, (40, 50)).astype(np.float32)
     ran = cli("selftest", write_alien(tmp_path / "case.pb", values, "DIFF1", 0.02))
