@@ -74,6 +74,7 @@ class Assignments:
             return
         batch.heard = time.monotonic()
         if "begun" in message:
+            self.members.names[message["begun"]] = message["name"]  # it may be lost before the scheduler's next list
             if batch.address:  # Dask runs it again, which it does when a worker leaves in good order
                 self.lose(batch, "it left the cluster")
             else:
@@ -121,7 +122,7 @@ class Assignments:
             if batch.address:
                 self.lose(batch, reason)
             else:  # it waited on that worker for its turn
-                name = self.members.name(error.last_worker.address)
+                name = str(error.last_worker.name)
                 self.recorder.emit(WorkerLost(name, reason, None, len(batch.cases)))
                 self.waiting.appendleft(self.in_flight.pop(batch.token))
             return ""

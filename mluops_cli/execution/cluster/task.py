@@ -50,9 +50,9 @@ def run_batch(request: Mapping[str, Any]) -> None:
     The work is read after the version has been compared: another version couldn't read it.
 
     Everything is told by events under the request's topic, since a result would be lost with its worker. An event has
-    one of the keys begun (the worker's address), refused (why the worker can't be used), problem with exit_code (why
-    the implementation can't be loaded), cases and end. cases holds pairs of a case id and its record, which is None
-    where the case begins.
+    one of the keys begun (the worker's address; name is its name), refused (why the worker can't be used), problem with
+    exit_code (why the implementation can't be loaded), cases and end. cases holds pairs of a case id and its record,
+    which is None where the case begins.
     """
     from distributed import get_worker  # type: ignore[import-not-found,unused-ignore]
 
@@ -62,7 +62,7 @@ def run_batch(request: Mapping[str, Any]) -> None:
     def tell(**message: Any) -> None:
         worker.log_event(request["topic"], {"token": request["token"], **message})
 
-    tell(begun=worker.address)
+    tell(begun=worker.address, name=str(worker.name))
     if reason := _unusable(request):
         tell(refused=reason)
         return
