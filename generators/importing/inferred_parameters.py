@@ -12,7 +12,7 @@ from schemas.errors import InputError
 from schemas.protos import messages
 
 _SHOWN: Final = 4  # values that a text names, if they fit
-_ROOM: Final = 60  # characters of a list of them
+_WIDTH: Final = 60  # characters of a list of them
 
 
 def message_fields(message: str) -> list[Any]:
@@ -112,5 +112,5 @@ def _text(values: Sequence[Any], field: Any) -> str:
 
 def _listed(texts: Sequence[str]) -> str:
     """The texts with commas, as many as fit in a line."""
-    several = next(count for count in range(min(len(texts), _SHOWN), -1, -1) if len(", ".join(texts[:count])) <= _ROOM)
+    several = next(count for count in range(min(len(texts), _SHOWN), -1, -1) if len(", ".join(texts[:count])) <= _WIDTH)
     return ", ".join([*texts[:several], *(["..."] if several < len(texts) else [])])

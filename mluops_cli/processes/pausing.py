@@ -25,7 +25,7 @@ def pause_below(root: int) -> list[int]:
     while found := _below(root) - seen:
         seen |= found
         for pid in found:
-            if state_of(pid) not in _STOPPED:  # who stopped it lets it go on
+            if state_of(pid) not in _STOPPED:  # a process that something else has stopped stays stopped
                 with suppress(OSError):  # it has ended, or it runs as another user
                     os.kill(pid, signal.SIGSTOP)
                     paused.append(pid)

@@ -90,7 +90,7 @@ class WorkerProcess:
             else:
                 check_facts(facts)
             if token != self._token:
-                raise BrokenChannelError("a result of no case")
+                raise BrokenChannelError("a result that belongs to no case")
             if facts is None:
                 return message
             self.facts = facts
