@@ -23,7 +23,7 @@ _REFERENCES: Final = "generators/operators"
 _KERNELS: Final = "mluops_cli/implementations"
 _BUNDLED: Final = ("tiled", "torch", "triton")
 # They call no Python code of others; a program gets a case file, without baseline, and answers with one.
-_TRUSTED: Final = ("exec", "capi", "reference")
+_TRUSTED: Final = ("exec", "capi", "reference", "tiled")
 _MOST: Final = 256  # that are noted
 _SHOWN: Final = 3
 
