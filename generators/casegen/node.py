@@ -134,9 +134,9 @@ def set_criteria(node: Any, outputs: Sequence[tuple[Criterion, ...]], *, per_out
 def digest(case: Case) -> str:
     """A hash of everything that decides the case's data."""
     plans = [(plan.name, plan.dtype, plan.layout, plan.dims, plan.strides, recipe(plan)) for plan in case.plans]
-    told = [case.id, sorted(case.params.items()), plans, case.expect, [*map(str, case.faults)], case.seed]
-    told += [case.accumulate] if case.accumulate else []  # so that digests of before stay as they are
-    return xxhash.xxh3_64_hexdigest(json.dumps(told).encode())
+    parts = [case.id, sorted(case.params.items()), plans, case.expect, [*map(str, case.faults)], case.seed]
+    parts += [case.accumulate] if case.accumulate else []  # so that digests of before stay as they are
+    return xxhash.xxh3_64_hexdigest(json.dumps(parts).encode())
 
 
 def short_place(place: str) -> str:

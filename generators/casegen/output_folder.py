@@ -61,7 +61,7 @@ def open_output(
             journal.begin(out)
             yield lock
         except BaseException:
-            with suppress(UnavailableError):  # what ended the gen is what the user is told; the journal stays
+            with suppress(UnavailableError):  # the user gets the message about what ended the gen; the journal stays
                 settle(out, say)
             raise
         settle(out, say)
@@ -156,9 +156,9 @@ def _tell_unmade(folder: Path, cases: Collection[str], made_of_specs: MadeOf, sa
     unmade = find_unmade(stored, cases, made_of_specs)
     if not unmade:
         return
-    told = f"{folder}: {counted(len(unmade), 'case is', 'cases are')} no longer made by the specs"
+    text = f"{folder}: {counted(len(unmade), 'case is', 'cases are')} no longer made by the specs"
     if not prune:
-        say(f"{told}, such as {min(unmade)}; --prune removes them")
+        say(f"{text}, such as {min(unmade)}; --prune removes them")
         return
     rest = {case: entry for case, entry in stored.items() if case not in unmade}
     needed = {file for entry in rest.values() for file in entry.get("files", ())}
@@ -171,7 +171,7 @@ def _tell_unmade(folder: Path, cases: Collection[str], made_of_specs: MadeOf, sa
                 with suppress(OSError):  # others are left
                     path.parent.rmdir()
     write_manifest(folder, rest)
-    say(f"{told} and removed, such as {min(unmade)}")
+    say(f"{text} and removed, such as {min(unmade)}")
 
 
 def _settled(folder: Path, new: Entry, old: Entry | None, found: list[str]) -> Entry:

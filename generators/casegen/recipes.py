@@ -34,7 +34,7 @@ def case_recipe(case: Case, options: WriteOptions, metrics: Any = None) -> str:
     """
     operator = operator_named(case.op)
     criteria = {name: [(each.name, each.threshold, each.source) for each in own] for name, own in case.criteria.items()}
-    told = [
+    parts = [
         digest(case),
         sorted(criteria.items()),
         [case.beyond_design, case.breaks, list(case.tags), short_place(case.place)],
@@ -43,7 +43,7 @@ def case_recipe(case: Case, options: WriteOptions, metrics: Any = None) -> str:
         [__version__, DATA_VERSION, _source(type(operator).__module__)],
         _source(metrics.__module__) if metrics is not None else "",
     ]
-    return xxhash.xxh3_64_hexdigest(json.dumps(told).encode())
+    return xxhash.xxh3_64_hexdigest(json.dumps(parts).encode())
 
 
 def cache_key(recipes: Mapping[str, str]) -> str:

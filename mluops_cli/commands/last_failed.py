@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def failed_last(last: FinishedRun, selected: Sequence[PlannedCase]) -> list[PlannedCase]:
     """Those of the cases that failed in the run in OUT, and those whose results are of other case files.
 
-    The latter are told, as are failures that aren't selected, and where there is nothing to run.
+    The latter are reported, as are failures that aren't selected, and where there is nothing to run.
     """
     from mluops_cli.results.resume import file_changed
 

@@ -9,7 +9,7 @@ from schemas.errors import InputError
 from schemas.suggest import did_you_mean
 
 _LISTED: Final = 10  # names in a message
-_TOLD: Final = 3  # cases that a part of an id fits
+_SHOWN: Final = 3  # cases that a part of an id fits
 
 
 def case_named(text: str, ids: Collection[str], kind: str, of: str) -> str:
@@ -23,8 +23,8 @@ def case_named(text: str, ids: Collection[str], kind: str, of: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
-        raise InputError(f"{text} fits {len(found)} {kind}s: {', '.join(found[:_TOLD])}{more}; give the whole id")
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        raise InputError(f"{text} fits {len(found)} {kind}s: {', '.join(found[:_SHOWN])}{more}; give the whole id")
     names = ids if "/" in text else {name.rpartition("/")[2] for name in ids}
     hint = did_you_mean(text, names)
     many = f": expected one of {len(names)}, such as {min(names, default='')}"

@@ -78,8 +78,8 @@ def command(
     cases = [planned_again(out, record, options.enum_numbering) for record in failing]
     worker = WorkerSettings(options, keep_outputs=keep_outputs, out=os.path.abspath(out))
     finished = run_cases(cases, RunSettings(worker, out, jobs=jobs), [tell])
-    told = [outcome for outcome in counts if counts[outcome] or outcome != "can't tell"]
-    click.echo(", ".join(f"{counts[outcome]} {outcome}" for outcome in told))
+    shown = [outcome for outcome in counts if counts[outcome] or outcome != "can't tell"]
+    click.echo(", ".join(f"{counts[outcome]} {outcome}" for outcome in shown))
     all_fixed = counts["fixed"] == len(failing)
     return finished.exit_code if finished.interrupted else 0 if all_fixed else max(FAILED, finished.exit_code)
 

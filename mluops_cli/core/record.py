@@ -163,8 +163,8 @@ class Record:
     @property
     def relations_not_run(self) -> dict[str, str]:
         """The relations that the implementation could not be tried on, and why."""
-        told = {name: text for name, text in self.relations.items() if isinstance(text, str)}
-        return {name: text.removeprefix(NOT_RUN) for name, text in told.items() if text.startswith(NOT_RUN)}
+        texts = {name: text for name, text in self.relations.items() if isinstance(text, str)}
+        return {name: text.removeprefix(NOT_RUN) for name, text in texts.items() if text.startswith(NOT_RUN)}
 
     def as_json(self) -> dict[str, Any]:
         """Return the record as JSON can hold it: NaN and Inf become null, halves of surrogate pairs escapes."""

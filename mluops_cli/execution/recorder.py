@@ -126,8 +126,8 @@ class Recorder:
 
 def record_of(case: PlannedCase, impl: str, result: dict[str, Any], printed: str = "") -> Record:
     """The record of a case that an implementation ran, from the keys of its result and what it printed."""
-    told = {key: each for key, each in result.items() if key not in ("retire", "again", "traceback")}
-    record = Record(case.id, case.op, case.suite, case.file, impl, **told)
+    keys = {key: each for key, each in result.items() if key not in ("retire", "again", "traceback")}
+    record = Record(case.id, case.op, case.suite, case.file, impl, **keys)
     record.printed = printed + result.get("traceback", "")
     if record.status == "crash" and (report := sanitizer_report(record.printed)):
         record.reason = f"{report}; {record.reason}"

@@ -191,7 +191,7 @@ class History:
         query = f"""
             SELECT {columns}, latency_us, low_us, high_us
             FROM results JOIN cases ON cases.id = case_id JOIN settings ON settings.id = setting
-            JOIN (SELECT id, ref, verdict FROM runs) AS told ON told.id = run
+            JOIN (SELECT id, ref, verdict FROM runs) AS listed ON listed.id = run
             WHERE name = ? ORDER BY run
         """
         found: dict[Setting, list[Point]] = {}

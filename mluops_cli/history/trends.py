@@ -48,22 +48,22 @@ def findings(history: History, matches: Callable[[str], bool], *, every: bool = 
     Of the verdicts those cases that fail now, or with every all changes.
     """
     for case in filter(matches, history.cases):
-        told = history.points(case)
-        for change in verdict_changes(case, told):
+        points_by_setting = history.points(case)
+        for change in verdict_changes(case, points_by_setting):
             if every or (change.what == FAILS and change.until is None):
                 yield change
-        for setting, points in told.items():
+        for setting, points in points_by_setting.items():
             yield from _latency_findings(case, setting, points)
 
 
-def verdict_changes(case: str, told: dict[Setting, list[Point]]) -> Iterator[Finding]:
+def verdict_changes(case: str, points_by_setting: dict[Setting, list[Point]]) -> Iterator[Finding]:
     """Yield the changes of a case's verdict, the oldest first, and the failure of a case that never did anything else.
 
     Compared are the runs of one implementation, judged alike, with the case file as it is now: whether latencies were
     measured, and on which device, makes no other verdict.
     """
     series: defaultdict[tuple[str, str], list[tuple[Setting, Point]]] = defaultdict(list)
-    for setting, points in told.items():
+    for setting, points in points_by_setting.items():
         series[setting.impl, setting.judging] += [(setting, point) for point in points]
     for found in series.values():
         found.sort(key=lambda each: each[1].run.number)

@@ -35,7 +35,7 @@ class Call:
         descriptors: one descriptor per tensor, inputs before outputs; None for a null descriptor. An output that has
             the name x of an input is called x~2 here.
         faults: how an invalid call deviates from a valid one, null pointers and an omitted workspace.
-        file: the case file, None for a call that has none, and in a run: the kernel process isn't told.
+        file: the case file, None for a call that has none, and in a run: the kernel process doesn't know it.
         node: the case file's Node message without values and criteria, None for a call that has no file. Its metadata
             hold the case's name and parameters alone.
 

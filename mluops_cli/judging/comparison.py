@@ -92,8 +92,8 @@ class Comparison:
             return self.problem
         if not self.failing_criteria:
             return "" if self.criteria else "there is no criterion to judge it by"
-        told = self.mismatched or not self.unequal  # the criteria's reasons say all
-        return self.failing_criteria if told else f"{self.failing_criteria}; {self.differences}"
+        covered = self.mismatched or not self.unequal  # the criteria's reasons say all
+        return self.failing_criteria if covered else f"{self.failing_criteria}; {self.differences}"
 
     @property
     def failing_criteria(self) -> str:

@@ -122,9 +122,9 @@ class FailureGroups:
 
     def groups(self) -> list[FailureGroup]:
         """The groups, the one with the smallest case first."""
-        told = Counter(symptom for symptom, _ in self._kinds)
+        counts = Counter(symptom for symptom, _ in self._kinds)
         for (symptom, legal), kind in self._kinds.items():
-            kind.group.which = "" if told[symptom] == 1 else "valid" if legal else "invalid"
+            kind.group.which = "" if counts[symptom] == 1 else "valid" if legal else "invalid"
             passing = self._passing.get((symptom.op, legal), {})
             kind.group.common = in_common(kind.seen, passing) if kind.group.count > 1 else ""
         return sorted((kind.group for kind in self._kinds.values()), key=lambda group: group.sizes[0])

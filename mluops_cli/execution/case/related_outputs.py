@@ -26,8 +26,8 @@ def difference(expected: Array, found: Array, bound: Array | None, *, loose_zero
     result = bound_ratio(expected, found, bound)
     if result.ratio <= TWICE or result.index is None:
         return ""
-    told = "no rounding explains" if np.isinf(result.ratio) else f"{result.ratio:.3g} x the error bound,"
-    return f"{list(result.index)}: {told} {found[result.index]} instead of {expected[result.index]}"
+    size = "no rounding explains" if np.isinf(result.ratio) else f"{result.ratio:.3g} x the error bound,"
+    return f"{list(result.index)}: {size} {found[result.index]} instead of {expected[result.index]}"
 
 
 def _unequal(expected: Array, found: Array, *, loose_zero: bool) -> str:

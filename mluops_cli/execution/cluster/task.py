@@ -49,7 +49,7 @@ def run_batch(request: Mapping[str, Any]) -> None:
 
     The work is read after the version has been compared: another version couldn't read it.
 
-    Everything is told by events under the request's topic, since a result would be lost with its worker. An event has
+    Everything is reported by events under the request's topic: a result would be lost with its worker. An event has
     one of the keys begun (the worker's address; name is its name), refused (why the worker can't be used), problem with
     exit_code (why the implementation can't be loaded), cases and end. cases holds pairs of a case id and its record,
     which is None where the case begins.

@@ -18,7 +18,7 @@ from generators.casegen.control_groups import memory_left
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.kernel_process.frames import BrokenChannelError, FrameReader, framed, wait_readable
 from mluops_cli.execution.kernel_process.glimpse import Glimpse
-from mluops_cli.execution.kernel_process.known_answers import told
+from mluops_cli.execution.kernel_process.known_answers import phrase_of
 from mluops_cli.execution.kernel_process.reply import Ready, Reply, checked, read_reply
 from mluops_cli.execution.kernel_process.request import FLUSH, RequestWriter
 from mluops_cli.execution.kernel_process.shared_memory import SharedMemory
@@ -108,7 +108,7 @@ class KernelProcess(RemoteKernel):
         timed = replace(
             reply.take(),
             round_trip_us=elapsed,
-            known_answers=told(reply.known_answers),
+            known_answers=phrase_of(reply.known_answers),
             glimpse=Glimpse(call.outputs, reply.token),
         )
         timed.check_outputs(reply.glimpse)

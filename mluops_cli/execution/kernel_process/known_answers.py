@@ -64,10 +64,10 @@ def _note_calls(kind: type[Any], note: Callable[[], None]) -> None:
     kind.reference = noted
 
 
-def told(used: Sequence[str]) -> str:
+def phrase_of(used: Sequence[str]) -> str:
     """A phrase on what KnownAnswers has noted, empty where it is nothing.
 
-    Files that end as case files do are told only where they are some.
+    Files with the suffix of a case file count only where they are one.
     """
     found = [_shown(each) for each in used[:_MOST] if not each.endswith(SUFFIXES) or _is_case(each)]
     more = [f"{len(found) - _SHOWN} more"] if len(found) > _SHOWN else []

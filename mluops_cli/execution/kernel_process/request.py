@@ -56,8 +56,8 @@ def read_request(request: Mapping[str, Any], memory: AttachedMemory) -> Call:
         }
 
     descriptors = {
-        name: None if told is None else Descriptor(told[0], told[1], tuple(told[2]), told[3] and tuple(told[3]))
-        for name, told in request["descriptors"].items()
+        name: None if given is None else Descriptor(given[0], given[1], tuple(given[2]), given[3] and tuple(given[3]))
+        for name, given in request["descriptors"].items()
     }
     written = request["node"]
     node = None if written is None else proto.Node.FromString(base64.b64decode(written))

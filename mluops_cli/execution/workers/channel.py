@@ -1,4 +1,4 @@
-"""What a message from a worker to the supervisor must be: what a case is, told before the first call; its result."""
+"""What a worker may send to the supervisor: the facts of a case, before its first call; then its result."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class WorkerProcess:
         self.since = time.monotonic()  # seconds of time.monotonic: the start of the process, or of its case
         self.ready = False  # whether the implementation is loaded
         self.device = ""  # the name of the device that runs its cases, known when it is ready
-        self.facts: dict[str, Any] = {}  # what it has told of its case before the first call
+        self.facts: dict[str, Any] = {}  # what it has sent about its case before the first call
         self._open = True
 
     def send(self, task: dict[str, Any]) -> None:

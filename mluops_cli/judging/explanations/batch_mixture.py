@@ -12,7 +12,7 @@ from mluops_cli.judging.explanations.evidence import BITS_ENOUGH, LOOKED_AT, Dif
 from mluops_cli.judging.patterns import Pattern
 
 _ITEMS: Final = 64  # of larger batches nothing is said
-_TOLD: Final = 4
+_SHOWN: Final = 4
 _CLOSE: Final = 0.01  # a coefficient is 0 or 1 where it is this near
 _ROUNDINGS: Final = 16  # half ULPs per item of a sum
 
@@ -85,12 +85,12 @@ def _told(whole: Array, own: Array) -> str:
     if (whole == whole[0]).all():
         return f"every item holds {_sum(whole[0])}"
     changed = np.flatnonzero((whole != own).any(axis=1))
-    told = [f"item {item} holds {_sum(whole[item])}" for item in changed[:_TOLD]]
-    more = len(changed) - len(told)
-    return ", ".join(told) + (f" and {more} more" if more else "")
+    shown = [f"item {item} holds {_sum(whole[item])}" for item in changed[:_SHOWN]]
+    more = len(changed) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _sum(row: Array) -> str:
     chosen = np.flatnonzero(row).tolist()
-    shown = " + ".join(f"item {item}" for item in chosen[:_TOLD]) + (" + ..." if len(chosen) > _TOLD else "")
+    shown = " + ".join(f"item {item}" for item in chosen[:_SHOWN]) + (" + ..." if len(chosen) > _SHOWN else "")
     return shown or "zeros"

@@ -16,7 +16,7 @@ from mluops_cli.judging.patterns import Pattern
 _ROWS: Final = 256  # wrong rows; where there are more nothing is said
 _TRIED: Final = 4  # terms per row that are tried, the best ones first
 _SHARES: Final = 32  # terms that are tried in all
-_TOLD: Final = 4
+_SHOWN: Final = 4
 _ROUNDINGS: Final = 8  # half ULPs of the larger of baseline and output
 _WORDS: Final = {-1: "missing term", 1: "doubled term"}
 
@@ -120,8 +120,8 @@ def _said(difference: Difference, terms: Terms, explained: list[_Found], shares:
     if all(each.terms == first.terms for each in explained) and len(first.terms) == 1:
         reached = np.flatnonzero(shares[first.terms[0]].any(axis=1)).tolist()
         whole = set(reached) <= set(rows)
-        told = ", ".join(_index(row, difference.output.shape) for row in rows[:_TOLD])
-        at = "" if whole else f" at {told}" + (", ..." if len(rows) > _TOLD else "")
+        shown = ", ".join(_index(row, difference.output.shape) for row in rows[:_SHOWN])
+        at = "" if whole else f" at {shown}" + (", ..." if len(rows) > _SHOWN else "")
         return Pattern(word, f"explained by the term of {place} {how}{at}")
     if len(explained) == 1:
         return Pattern(word, f"explained by one term {how}, {place} or an equal one")

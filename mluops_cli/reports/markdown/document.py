@@ -41,11 +41,11 @@ def step_summary(run: FinishedRun, limit: int, lang: str = "en") -> str:
     """The verdict, the matrix and as many failing and doubtful cases as fit into limit bytes of UTF-8."""
     template = _environment().get_template("summary.md.j2")
     t = translator(lang)
-    told: list[tuple[str, str, str]] = [(record.status, record.case, record.reason) for record in run.failing]
-    told += [(t(caution.title), record.case, caution.text) for record, found in doubtful(run) for caution in found]
-    shown = len(told)
+    rows: list[tuple[str, str, str]] = [(record.status, record.case, record.reason) for record in run.failing]
+    rows += [(t(caution.title), record.case, caution.text) for record, found in doubtful(run) for caution in found]
+    shown = len(rows)
     while True:
-        text = template.render(t=t, run=run, told=told[:shown], left=len(told) - shown)
+        text = template.render(t=t, run=run, rows=rows[:shown], left=len(rows) - shown)
         size = len(text.encode())
         if size <= limit or not shown:
             return text if size <= limit else text.encode()[:limit].decode(errors="ignore")

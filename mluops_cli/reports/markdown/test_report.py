@@ -216,8 +216,8 @@ def dtypes(record: Record) -> str:
 
 def _accuracy(output: str, name: str, threshold: float | None, found: _Measured) -> Accuracy:
     more = f" (+{len(found.sources) - 3})" if len(found.sources) > 3 else ""
-    told = ", ".join(islice(found.sources, 3)) + more
-    return Accuracy(output, name, threshold, told, found.cases, found.worst, found.passed)
+    sources = ", ".join(islice(found.sources, 3)) + more
+    return Accuracy(output, name, threshold, sources, found.cases, found.worst, found.passed)
 
 
 def _kind(record: Record) -> Kind:

@@ -84,7 +84,7 @@ class Outcome:
 
 
 class Watcher(Protocol):
-    """Is told what happens."""
+    """Follows a search."""
 
     def found(self, outcome: Outcome, finding: Finding) -> None:
         """A new symptom was found: it is the last of the outcome's findings, not shrunk yet."""
@@ -103,7 +103,7 @@ class Watcher(Protocol):
 class FuzzRun:
     """A search with an implementation.
 
-    reduce shrinks a finding; it is told how to see that a signal asks to end.
+    reduce shrinks a finding; it is given a function that says whether a signal asks to end.
     """
 
     search: Search

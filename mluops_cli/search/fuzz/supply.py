@@ -231,7 +231,7 @@ def supplying(
 ) -> Iterator[Supply]:
     """Worker processes that make the calls of a search; count of them, or without end.
 
-    Other children that were started meanwhile must have ended before: the workers are told to stop by a signal.
+    Other children that were started meanwhile must have ended before: a signal stops the workers.
     """
     context = multiprocessing.get_context("spawn")
     start: tuple[Any, ...] = (partial(load_plugins, tuple(plugins)), None)

@@ -39,7 +39,7 @@ _LIMIT_FACTOR: Final = 20.0  # or so many times what the right source takes
 
 
 class Watcher(Protocol):
-    """Is told how a session goes on."""
+    """Follows a session."""
 
     def begins(self, op: str, mutants: int, done: int) -> None:
         """The mutants are made, and done of them have a record of an earlier session."""

@@ -83,7 +83,7 @@ class TrialRunner:
         return next(self.run(iter((trial,)), 1), None)
 
     def _send(self, message: Trial | list[PlannedCase]) -> None:
-        with suppress(OSError):  # what ended it is told by _receive
+        with suppress(OSError):  # _receive reports what ended it
             self.pipe.send(message)
 
     def _receive(self) -> Any:

@@ -284,5 +284,5 @@ def _cut(array: Array, shape: Shape, block: int | None) -> Array:
 
 def _digest(array: Array) -> str:
     plain = np.ascontiguousarray(array)
-    told = f"{plain.shape} {plain.dtype}".encode()
-    return xxhash.xxh3_128_hexdigest(told + plain.reshape(-1).view(np.uint8).tobytes())
+    described = f"{plain.shape} {plain.dtype}".encode()
+    return xxhash.xxh3_128_hexdigest(described + plain.reshape(-1).view(np.uint8).tobytes())
