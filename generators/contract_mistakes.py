@@ -155,15 +155,15 @@ def _of_tensor(tensor: TensorSpec, before: list[str], names: Collection[str], *,
 def _of_optional(role: tuple[TensorSpec, ...], contract: Contract) -> Iterator[Mistake]:
     """Mistakes in the tensors of a role that don't always exist: files name none, so they come last."""
     parameters = [parameter.name for parameter in contract.passed_parameters]
-    optional = {tensor.name for tensor in contract.tensors.values() if tensor.exists}
     for before, tensor in zip((None, *role), role, strict=False):
         if tensor.exists:
             yield from _expression(tensor.exists, f"exists of {tensor.name}", parameters)
         elif before is not None and before.exists:
             yield tensor.name, f"{tensor.name} always exists, expected it before {before.name}, which does not"
-        if tensor.same_dtype_as in optional and not tensor.exists:
-            told = f"same_dtype_as of {tensor.name} is {tensor.same_dtype_as!r}, expected a tensor that always exists"
-            yield tensor.same_dtype_as or "", told
+        leader = contract.tensors.get(tensor.same_dtype_as or "")
+        if leader is not None and leader.exists not in ("", tensor.exists):
+            text = f"same_dtype_as of {tensor.name} is {leader.name!r}, expected a tensor that exists where it does"
+            yield leader.name, text
 
 
 def _of_list(parameter: Parameter, operator: Operator, names: Collection[str]) -> Iterator[Mistake]:
@@ -198,6 +198,8 @@ def _of_parameter(parameter: Parameter, contract: Contract) -> Iterator[Mistake]
         spec = {each.name: each for each in contract.outputs}.get(tensor)
         if spec is None or not 0 <= dim < len(spec.shape.split()):
             yield name, f"output of {name} is {parameter.output!r}, expected an output's name and the number of a dim"
+        elif spec.exists:
+            yield tensor, f"output of {name} is {parameter.output!r}, expected an output that always exists"
     elif parameter.default is not None and not parameter.follows:
         own = Contract(op="", category="", inputs=(), outputs=(), parameters=(parameter,))
         value = tuple(parameter.default) if isinstance(parameter.default, list) else parameter.default

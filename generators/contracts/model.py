@@ -162,11 +162,26 @@ class Contract:
         env = {each.name: each.default for each in self.parameters if not each.follows} | dict(params)
         absent = frozenset(name for name, exists in optional.items() if not _holds(exists, env))
         if absent and absent not in self._narrowed:
-            inputs, outputs = (
-                tuple(tensor for tensor in role if tensor.name not in absent) for role in (self.inputs, self.outputs)
-            )
-            self._narrowed[absent] = replace(self, inputs=inputs, outputs=outputs)
+            self._narrowed[absent] = self._without(absent)
         return self._narrowed[absent] if absent else self
+
+    def _without(self, absent: frozenset[str]) -> Contract:
+        """The contract without these tensors, and without what can be said only of calls that have them."""
+        inputs, outputs = (
+            tuple(tensor for tensor in role if tensor.name not in absent) for role in (self.inputs, self.outputs)
+        )
+        made = replace(self, inputs=inputs, outputs=outputs)
+        lost = absent | (set(self.sizes) - set(made.sizes))
+        return replace(
+            made,
+            relations=tuple(
+                each
+                for each in self.relations
+                if lost.isdisjoint((each.size, each.within, each.linear, *each.constants))
+            ),
+            coordinates=tuple(each for each in self.coordinates if lost.isdisjoint((each.tensor, each.size))),
+            sums=tuple(each for each in self.sums if lost.isdisjoint((each.output, each.terms))),
+        )
 
     @cached_property
     def _optional(self) -> dict[str, Expression]:

@@ -81,6 +81,10 @@ class CaseBuilder:
                 what = "tensor" if section in _NULL_TENSORS else what
                 yield Problem(where, f"{self.contract.op} has no {what} {name!r}{did_you_mean(name, known)}")
 
+    def varies_section(self, entry: Raw) -> bool:
+        """Whether an entry varies a whole section, such as params: then names come with the values."""
+        return any(path in self._known for path, _ in varied_paths(entry))
+
     def case(self, raw: Raw, suite: str, name: str, place: str) -> Case:
         """The case that an entry with its matrix values assigned means; Problem where it makes none."""
         inputs, outputs = raw.get("inputs", _NOTHING), raw.get("outputs", _NOTHING)
@@ -117,11 +121,11 @@ class CaseBuilder:
 
     def _refuse_absent(self, raw: Raw, contract: Contract) -> None:
         """Problem where an entry names a tensor that exists only with other parameters."""
-        for section in ("inputs", "outputs", "criteria"):
-            for name in raw.get(section, _NOTHING):
+        for section in ("inputs", "outputs", "criteria", *_NULL_TENSORS):
+            for number, name in enumerate(raw.get(section, ())):
                 if name not in contract.tensors:
-                    exists = self.contract.tensors[name].exists
-                    raise Problem((section, name), f"{name} exists only where {exists}, which these parameters don't")
+                    text = f"{name} exists only where {self.contract.tensors[name].exists}: not with these parameters"
+                    raise Problem((section, number if section in _NULL_TENSORS else name), text)
 
     def _bound(self, raw: Raw, inputs: Raw, outputs: Raw) -> tuple[Env, dict[str, Shape]]:
         """Sizes and parameters by name, and the shapes that are given."""

@@ -79,10 +79,10 @@ def _cases(spec: Spec, builder: CaseBuilder, suite: str, index: int) -> Iterator
     if unknown:
         raise together(unknown)
     name, derive = entry["name"], entry.get("derive", False)
-    place = spec.suites[suite][index].place
+    place, names_vary = spec.suites[suite][index].place, builder.varies_section(entry)
     for suffix, attempts in combinations(entry, spec.lists, case_id(spec.op, suite, name)):
         try:
-            case = _built(builder, attempts, suite, name + suffix, place)
+            case = _built(builder, attempts, suite, name + suffix, place, names_vary=names_vary)
             if derive and not case.valid:
                 raise Problem(
                     ("derive",), f"only a valid case can be broken, this one expects {' or '.join(case.expect)}"
@@ -99,11 +99,15 @@ def _cases(spec: Spec, builder: CaseBuilder, suite: str, index: int) -> Iterator
             raise InputError(error.message, spec.place((*at, "derive"))) from None
 
 
-def _built(builder: CaseBuilder, attempts: Iterable[Attempt], suite: str, name: str, place: str) -> Case:
+def _built(
+    builder: CaseBuilder, attempts: Iterable[Attempt], suite: str, name: str, place: str, *, names_vary: bool
+) -> Case:
     """The case of the first attempt that makes one; Problem, with the path where it was written, where none does."""
     problems: list[Problem] = []
     for combined, assignments in attempts:
         try:
+            for problem in builder.unknown_names(combined) if names_vary else ():
+                raise problem
             return builder.case(combined, suite, name, place)
         except Problem as problem:
             problems.append(Problem(_origin(problem.path, chain.from_iterable(assignments)), problem.message))

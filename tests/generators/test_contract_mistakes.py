@@ -49,7 +49,7 @@ MISTAKES = [
         '("x", ("float",), "NHWC", "N H W C", same_dtype_as="w"),'
         ' TensorSpec("w", ("float",), "ARRAY", "C", exists="1"))',
         10,
-        "same_dtype_as of x is 'w', expected a tensor that always exists",
+        "same_dtype_as of x is 'w', expected a tensor that exists where it does",
     ),
     ("default=2.0", 'length="M"', 14, "length of factor: unknown 'M': expected one of "),
     ("default=2.0", 'length="N", computed_from="z"', 14, "computed_from of factor: unknown 'z': expected one of x"),

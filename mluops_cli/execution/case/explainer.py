@@ -79,7 +79,7 @@ class Explainer:
         """The axis along which the items of the batch lie in an output, and their number."""
         if self.bound.operator is None:
             return None
-        contract = self.bound.operator.contract
+        contract = self.bound.operator.contract.given(self.bound.params)
         env = contract.bind(self.bound.shapes, self.bound.params)
         for relation in contract.relations:
             counted = output in relation.columns or relation.within
@@ -89,8 +89,9 @@ class Explainer:
 
     def _suspects(self, operator: Operator, item: OutputUnderTest) -> Iterator[Suspect]:
         bound = self.bound
-        env = operator.contract.bind(bound.shapes, bound.params)
-        for each in hypotheses(operator.contract, self._given, bound.params, env):
+        contract = operator.contract.given(bound.params)
+        env = contract.bind(bound.shapes, bound.params)
+        for each in hypotheses(contract, self._given, bound.params, env):
             yield Suspect(each.word, each.text, each.variant, self._computing(operator, each, item))
 
     def _computing(
@@ -121,7 +122,7 @@ class Explainer:
     def _terms(self, operator: Operator, item: OutputUnderTest) -> Terms | None:
         """The terms of the output's sums, where the contract declares them."""
         given = self._given
-        for each in operator.contract.sums:
+        for each in operator.contract.given(self.bound.params).sums:
             if each.output == item.name and given[each.terms].size:
                 rows = given[each.terms]
 

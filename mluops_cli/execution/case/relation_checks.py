@@ -35,7 +35,7 @@ def check_relations(prepared: Prepared, implementation: Kernel, options: CaseOpt
         return {}
     bounds = prepared.all_bounds(options)
     verdicts: dict[str, str] = {}
-    for relation in bound.operator.contract.relations:
+    for relation in bound.operator.contract.given(bound.params).relations:
         if relation.adjoint:
             accumulate = options.accumulate or bound.accumulate
             with prepared.memory.scope():

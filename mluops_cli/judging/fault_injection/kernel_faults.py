@@ -62,7 +62,7 @@ def kernel_faults(operator: Operator, inputs: Arrays, env: Env) -> Iterator[Kern
 
     # An offset changes equal values just as a factor does.
     yield KernelFault("factor", "times 1.001 (least squares", lambda: _scaled(right()), distinct=2)
-    contract = operator.contract
+    contract = operator.contract.given(env)
     one, other = (*contract.coordinates[:2], None, None)[:2]
     if one is not None and other is not None and one.tensor and one.tensor == other.tensor:
         swapped = inputs[one.tensor].copy()

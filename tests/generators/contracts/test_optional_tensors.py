@@ -150,7 +150,9 @@ def test_a_spec_that_names_another_is_told(tmp_path: Path, entry: str, told: str
 @EACH
 def test_invalid_calls_are_about_those_that_exist(tmp_path: Path, mode: str, weighted: bool) -> None:
     found = cases(tmp_path, f"derive: true, params: {{mode: {mode}, weighted: {str(weighted).lower()}}}")
-    assert all([plan.name for plan in case.plans] == names(mode, weighted) for case in found)
+    assert all(
+        [plan.name for plan in case.plans] == names(mode, weighted) for case in found if case.params["mode"] in (0, 1)
+    )
     for name in ("weight", "column"):
         about = {case.name for case in found if f"_{name}_" in case.name}
         assert (f"a_{name}_null_pointer" in about and f"a_{name}_dtype_double" in about) == (
