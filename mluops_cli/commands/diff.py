@@ -40,7 +40,7 @@ def command(out: Path, case: str, wanted: str | None, around: int, plugins: tupl
     is expected, what was computed, and the difference around the worst element. The outputs are those that `mluops
     run` or `mluops replay` kept (--keep-outputs).
 
-    Exit code: 1 with differences, 0 without, 2 where no outputs were kept.
+    Exit code: 1 with differences, 0 without, 2 where no outputs were kept or compared.
     """
     from mluops_cli.commands.outcomes import read
     from mluops_cli.core.case_options import read_options
@@ -86,6 +86,8 @@ def _lines(
         for name, got in zip(names, outputs.outputs, strict=True):
             if name in baseline:
                 buffers[name].array[...] = _kept_array(got, buffers[name].array)
+        if wanted is not None and wanted not in baseline:
+            raise InputError(f"--output {wanted}: not compared in this case, so there is no difference to show")
         explainer = Explainer(bound, inputs, baseline, prepared.bounds, undecided, options)
         for item in outputs_under_test(bound, baseline, buffers, options, undecided):
             if wanted in (None, item.name):

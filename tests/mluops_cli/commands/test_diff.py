@@ -100,6 +100,25 @@ def test_names_that_fit_nothing_are_refused(out: Path, cli: Cli) -> None:
     assert "--output z: no such output" in wrong.err
 
 
+def test_an_output_that_is_not_compared_is_reported(cli: Cli, tmp_path: Path) -> None:
+    """Nothing was printed but the case."""
+    gen = ("gen", "voxel_pooling_forward", "--suite", "boundary", "-k", "one_point")
+    assert cli(*gen, "--out", tmp_path / "cases").code == 0
+    (path,) = (tmp_path / "cases").rglob("*.pb")
+    node = proto.Node.FromString(path.read_bytes())
+    node.output[1].threshold_use = 0
+    path.write_bytes(node.SerializeToString())
+    (tmp_path / "kernel.py").write_text(
+        "def sevens(op, inputs, outputs, params):\n    outputs['output_features'][...] = 7\n"
+    )
+    run = ("run", path, "--impl", f"python:{tmp_path / 'kernel.py'}:sevens", "--out", tmp_path / "out")
+    assert cli(*run, "--keep-outputs", "1MiB").code == 1
+    shown = cli("diff", tmp_path / "out", "one_point", "--output", "pos_memo")
+    assert (shown.code, shown.out) == (2, "")
+    assert shown.err == "--output pos_memo: not compared in this case, so there is no difference to show\n"
+    assert cli("diff", tmp_path / "out", "one_point", "--output", "output_features").code == 1
+
+
 def test_a_window_by_hand() -> None:
     expected = np.arange(2 * 3 * 5, dtype=np.float32).reshape(2, 3, 5)
     got = expected.copy()

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from generators.contracts.operator import Array
 from generators.specs.loader import load_spec
 from schemas.casefiles.reading import read_case, write_case
 from schemas.protos import messages as proto
 from tests.mluops_cli.commands.configs import cases
 from tests.mluops_cli.commands.test_check import PSAMASK
 from tests.mluops_cli.conftest import Cli
+
+
+def rulebook_dump(cli: Cli, folder: Path) -> tuple[Any, Array, list[Array]]:
+    """Node, input and outputs of a case of get_indice_pairs without metadata of ours."""
+    assert cli("gen", "get_indice_pairs", "--suite", "demo", "--out", folder, "-j", "1").code == 0
+    source = next(path for path in sorted(folder.rglob("*.pb")) if read_case(path).inputs[0].elements)
+    with read_case(source) as case:
+        node, indices = case.node, case.inputs[0].array().copy()
+        outputs = [record.array().copy() for record in case.outputs]
+    proto.set_meta(node, None)
+    return node, indices, outputs
 
 
 def test_dumps_become_one_case_per_shape(cli: Cli, tmp_path: Path) -> None:
@@ -33,12 +46,7 @@ def test_dumps_become_one_case_per_shape(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_stored_values_of_a_dump_come_along(cli: Cli, tmp_path: Path) -> None:
-    assert cli("gen", "get_indice_pairs", "--suite", "demo", "--out", tmp_path / "gen", "-j", "1").code == 0
-    source = next(path for path in sorted((tmp_path / "gen").rglob("*.pb")) if read_case(path).inputs[0].elements)
-    with read_case(source) as case:
-        node, indices = case.node, case.inputs[0].array().copy()
-        outputs = [record.array().copy() for record in case.outputs]
-    proto.set_meta(node, None)
+    node, indices, outputs = rulebook_dump(cli, tmp_path / "gen")
     write_case(tmp_path / "dump.pb", node, [indices], outputs)
     assert cli("import", tmp_path / "dump.pb", "--out", tmp_path / "specs").code == 0
     assert cli("gen", "--spec", tmp_path / "specs", "--out", tmp_path / "again", "-j", "1").code == 0
@@ -50,12 +58,7 @@ def test_stored_values_of_a_dump_come_along(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_e8_files_of_one_shape_and_other_values_are_other_entries(cli: Cli, tmp_path: Path) -> None:
-    assert cli("gen", "get_indice_pairs", "--suite", "demo", "--out", tmp_path / "gen", "-j", "1").code == 0
-    source = next(path for path in sorted((tmp_path / "gen").rglob("*.pb")) if read_case(path).inputs[0].elements)
-    with read_case(source) as case:
-        node, indices = case.node, case.inputs[0].array().copy()
-        outputs = [record.array().copy() for record in case.outputs]
-    proto.set_meta(node, None)
+    node, indices, outputs = rulebook_dump(cli, tmp_path / "gen")
     (tmp_path / "dumps").mkdir()
     values = [indices, np.ascontiguousarray(indices[::-1]), indices]
     for number, each in enumerate(values):

@@ -98,7 +98,7 @@ def test_a_verdict_arrives_as_what_it_was(kind: type[Exception]) -> None:
 
 def test_an_adapter_s_shortage_is_known() -> None:
     try:
-        raise AdapterError("no room") from OSError(errno.EMFILE, "too many")
+        raise AdapterError("no file can be opened") from OSError(errno.EMFILE, "too many")
     except AdapterError as error:
         message = raised(error)
     with pytest.raises(AdapterError) as found:
