@@ -14,7 +14,8 @@ Params = Mapping[str, Any]  # parameter name -> int, float, bool, text or a tupl
 Kind = Literal["int", "float", "bool", "string"]  # of a parameter's values
 Env = dict[str, Any]  # sizes (int) and parameters (as in Params) by name
 
-# Where a rule stands: "design" or "design SECTION"; "vendor", which the vendor's library checks; "ours", nobody else's.
+# Where a rule stands: "design" or "design SECTION", the design document, or the contract's source where there is none;
+# "vendor", which the vendor's library checks; "ours", nobody else's.
 DESIGN: Final = "design"
 VENDOR: Final = "vendor"
 OURS: Final = "ours"

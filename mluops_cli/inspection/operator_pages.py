@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import jinja2
 
-from generators.contracts.conditions import choices_text
 from generators.contracts.model import Contract, Parameter, TensorSpec
 from generators.contracts.operator import Operator
 from generators.specs.expansion import expand
@@ -71,7 +70,8 @@ None.
 {% for size, status in contract.zero_elements.items() -%}
 | {{ size }} = 0 | | {{ status }} | design |
 {% endfor %}
-`design`: the source that is named above; `vendor`: the vendor's library checks it; `ours`: the contract alone.
+`design`: the design document, or the source that is named above where there is none; `vendor`: the vendor's library
+checks it; `ours`: the contract alone.
 "{{ refused }}": no case breaks it, so a kernel need not check it. An invalid case breaks exactly one rule.
 Dense: the strides of a C array.
 
@@ -152,6 +152,8 @@ def _notes(contract: Contract) -> str:
         ("Given by the values of the inputs:", [name for name in free if name in contract.data_sizes]),
     ]
     found = [f"{text} {', '.join(f'`{name}`' for name in names)}." for text, names in notes if names]
+    if contract.data_sizes:
+        found.append("In the rules such a size is -1 where a spec doesn't give it.")
     found += [f"`{name}` exists where `{each.exists}`." for name, each in contract.tensors.items() if each.exists]
     finite = ", ".join(f"`{tensor.name}`" for tensor in contract.inputs if tensor.finite)
     return " ".join([*found, f"No NaN and Inf in {finite}."] if finite else found)
@@ -188,9 +190,10 @@ def _values(tensor: TensorSpec) -> str:
 
 def _range(parameter: Parameter) -> str:
     if parameter.output is not None:
-        return f"dim {parameter.output[1]} of `{parameter.output[0]}`; a kernel returns it under this name"
+        counted = f"dim {parameter.output[1]} of `{parameter.output[0]}`"
+        return f"{counted}, which the data decide; no argument: an implementation returns it as a scalar of this name"
     if parameter.choices is not None:
-        found = choices_text(parameter.choices)
+        found = ", ".join(f"{value} (the word `{word}`)" for word, value in parameter.choices.items())
     elif parameter.minimum is not None and parameter.minimum == parameter.maximum:
         found = str(parameter.minimum)
     elif parameter.minimum is not None and parameter.maximum is not None:

@@ -81,7 +81,7 @@ def test_a_page_says_what_the_contract_says(tmp_path: Path, monkeypatch: pytest.
         "Sizes (`sizes` in a spec) `N`, `M`. Not given by any input: `M`. No NaN and Inf in `x`.",
         "The recipe `ones`.",
         "| `h` | 1 to 9 | `N` | BAD_PARAM (design) | height |",
-        "| `mode` | 0 (up), 4 (down) |  | refused in a spec |  |",
+        "| `mode` | 0 (the word `up`), 4 (the word `down`) |  | refused in a spec |  |",
         "| `pads` | 2 integers, each 0 or more |  | BAD_PARAM (design) |  |",
         "| h is even | `h % 2 == 0` | BAD_PARAM or NOT_SUPPORTED | design |",
         "| N = 0 | | SUCCESS | design |",
@@ -91,6 +91,18 @@ def test_a_page_says_what_the_contract_says(tmp_path: Path, monkeypatch: pytest.
         "| few | 2 | 1 |",
     ):
         assert line in lines
+
+
+def test_a_page_says_how_a_count_is_returned_and_what_an_unknown_size_is() -> None:
+    page = operator_page(operators()["get_indice_pairs"])
+    assert (
+        "Given by the values of the inputs: `A`. In the rules such a size is -1 where a spec doesn't give it." in page
+    )
+    assert (
+        "| `num_act_out` | dim 0 of `out_indices`, which the data decide; no argument: an implementation returns "
+        in page
+    )
+    assert "such a size" not in operator_page(operators()["psamask_forward"])
 
 
 def test_every_kind_of_relation_has_words() -> None:
