@@ -124,7 +124,7 @@ def _loaded(settings: dict[str, Any], answers: _Channel) -> Any:
                 from mluops_cli.implementations.plugins import load_plugins
 
                 load_plugins([Path(path) for path in settings["plugins"]])
-            known = KnownAnswers(settings["impl"].partition(":")[0])
+            known = KnownAnswers(settings["impl"])
             implementation = implementation_named(settings["impl"])
             operators = implementation.operators()
             ready = {

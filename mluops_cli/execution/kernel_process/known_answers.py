@@ -7,6 +7,8 @@ process (docs/untrusted.md).
 from __future__ import annotations
 
 import os
+import pkgutil
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,26 +18,28 @@ from typing import Any, Final
 
 import generators.operators
 from generators.operator_registry import operators
+from mluops_cli.implementations.on_device.device_options import split_target
 from schemas.casefiles.reading import SUFFIXES, read_case
 
-_PROJECT: Final = Path(generators.operators.__path__[0]).parents[1]
-_REFERENCES: Final = "generators/operators"
-_KERNELS: Final = "mluops_cli/implementations"
+_REFERENCES: Final = Path(os.path.realpath(generators.operators.__path__[0]))
+_PROJECT: Final = _REFERENCES.parents[1]
+_KERNELS: Final = _PROJECT / "mluops_cli" / "implementations"
+_MODULES: Final = frozenset(each.name for each in pkgutil.iter_modules(generators.operators.__path__))
 _BUNDLED: Final = ("tiled", "torch", "triton")
 # They call no Python code of others; a program gets a case file, without baseline, and answers with one.
 _TRUSTED: Final = ("exec", "capi", "reference", "tiled")
+_MEMORY: Final = re.compile(r"/proc/(\d+)/(?:task/\d+/)?mem")
 _MOST: Final = 256  # that are noted
 _SHOWN: Final = 3
 
 
 class KnownAnswers:
-    """What the implementation of this name opens and calls from now on, in this process."""
+    """What the implementation `NAME[:OPTIONS]` opens and calls from now on, in this process."""
 
     def __init__(self, implementation: str) -> None:
         self.used: list[str] = []
-        others = [f"{_KERNELS}/{name}" for name in _BUNDLED if name != implementation]
-        self._folders = tuple(f"{_PROJECT / each}{os.sep}" for each in (_REFERENCES, *others))
-        if implementation not in _TRUSTED:
+        self._folders = folders_of_answers(implementation)
+        if implementation.partition(":")[0] not in _TRUSTED:
             for operator in operators().values():  # loads them: their files are opened before the watch begins
                 _note_calls(type(operator), partial(self._note, f"the reference kernel of {operator.contract.op}"))
             sys.addaudithook(self._hear)
@@ -43,13 +47,31 @@ class KnownAnswers:
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event != "open" or not isinstance(arguments[0], (str, bytes)):
             return
-        path = os.path.abspath(os.fsdecode(arguments[0]))
-        if path.endswith(SUFFIXES) or path.startswith(self._folders):
-            self._note(path)
+        with suppress(OSError, ValueError):  # whoever opens it gets the error
+            path = os.path.realpath(os.fsdecode(arguments[0]))  # a link may have any name
+            if path.endswith(SUFFIXES) or self._is_kernel(path) or _is_of_another_process(path):
+                self._note(path)
+
+    def _is_kernel(self, path: str) -> bool:
+        source = _source(path)
+        return source.stem in _MODULES and source.parent in self._folders
 
     def _note(self, what: str) -> None:
         if what not in self.used and len(self.used) < _MOST:
             self.used.append(what)
+
+
+def folders_of_answers(implementation: str) -> frozenset[Path]:
+    """The folders of the modules that an implementation `NAME[:OPTIONS]` may not use: all kernels but its own."""
+    name, _, options = implementation.partition(":")
+    own = "" if split_target(options)[0] else name  # a callable is not the bundled kernel of that name
+    return frozenset({_REFERENCES, *(_KERNELS / each for each in _BUNDLED if each != own)})
+
+
+def _is_of_another_process(path: str) -> bool:
+    """Whether a file is the memory of another process, such as the one that judges."""
+    found = _MEMORY.fullmatch(path)
+    return found is not None and int(found[1]) != os.getpid()
 
 
 def _note_calls(kind: type[Any], note: Callable[[], None]) -> None:
@@ -77,11 +99,14 @@ def phrase_of(used: Sequence[str]) -> str:
 def _shown(used: str) -> str:
     """Package files relative to the project, a compiled one by the name of its source."""
     with suppress(ValueError):
-        path = Path(used).relative_to(_PROJECT)
-        if path.parent.name == "__pycache__":
-            path = path.parents[1] / f"{path.name.partition('.')[0]}.py"
-        return path.as_posix()
+        return _source(used).relative_to(_PROJECT).as_posix()
     return used
+
+
+def _source(path: str) -> Path:
+    """A file; of a compiled module the file of its source."""
+    found = Path(path)
+    return found.parents[1] / f"{found.name.partition('.')[0]}.py" if found.parent.name == "__pycache__" else found
 
 
 @cache

@@ -1,6 +1,7 @@
 """Kernels of psamask_forward that read files, import modules or call kernels that hold answers, and ones that don't."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,25 @@ def opens_the_case(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
     return right(op, inputs, outputs, params)
 
 
+def opens_a_link(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    """Open the case file by another name."""
+    Path("weights").unlink(missing_ok=True)
+    Path("weights").symlink_to("cases/one.pb")
+    Path("weights").read_bytes()
+    return right(op, inputs, outputs, params)
+
+
+def opens_memory_of_the_judge(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    with suppress(PermissionError):
+        Path(f"/proc/{os.getppid()}/mem").open("rb").close()
+    return right(op, inputs, outputs, params)
+
+
+def opens_its_own_memory(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    Path("/proc/self/mem").open("rb").close()
+    return right(op, inputs, outputs, params)
+
+
 def calls_the_reference(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
     from generators.operators.psamask import OPERATORS
 
@@ -41,3 +61,13 @@ def imports_tiled(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
     import mluops_cli.implementations.tiled.psamask  # noqa: F401
 
     return right(op, inputs, outputs, params)
+
+
+def calls_torch(op: str, inputs: Any, outputs: Any, params: Any) -> None:
+    """Call the bundled kernel on torch tensors."""
+    from mluops_cli.implementations.torch.psamask import KERNELS
+
+    shapes = {name: tuple(each.shape) for name, each in outputs.items()}
+    kind: Any = KERNELS[op]
+    kernel = kind.__new__(kind)
+    outputs["y"].copy_(kernel.compute(inputs, params, shapes)["y"])
