@@ -13,7 +13,7 @@ import numpy as np
 from generators.data.dtype_limits import bit_pattern
 from generators.data.kinds import KINDS, ROWS, fitting, parse_arguments
 from generators.data.value_files import find_stored, stored_text
-from schemas.dtypes import DTYPES, dtype_named
+from schemas.dtypes import DTYPES, DType, dtype_named
 from schemas.errors import InputError
 from schemas.suggest import counted, did_you_mean
 
@@ -47,6 +47,20 @@ def recipe_text(values: Values) -> str:
     return ", ".join(parts)
 
 
+def can_be_drawn(dtype: str) -> bool:
+    """Whether values can be drawn for a dtype: not for a complex one, nor for one that NumPy lacks."""
+    known = dtype_named(dtype)
+    return known is not None and known.storage is not None and known.kind != "complex"
+
+
+def drawn_dtype(dtype: str) -> DType:
+    """The dtype of that name; InputError where no values can be drawn for it."""
+    known = dtype_named(dtype)
+    if known is None or not can_be_drawn(dtype):
+        raise InputError(f"no values can be drawn for dtype {dtype}")
+    return known
+
+
 def parse_values(
     mapping: Mapping[str, Any],
     env: Mapping[str, Any],
@@ -59,9 +73,7 @@ def parse_values(
     Numbers may be expressions over env; a file's path is relative to folder. InputError (without place) where it makes
     no sense or doesn't fit the dtype.
     """
-    known = dtype_named(dtype)
-    if known is None or known.storage is None:
-        raise InputError(f"no values can be drawn for dtype {dtype}")
+    known = drawn_dtype(dtype)
     unknown = next((key for key in mapping if key not in KINDS and key not in OPTIONS), None)
     if unknown is not None:
         raise InputError(f"unknown key {unknown!r} in dist{did_you_mean(unknown, (*KINDS, *OPTIONS))}")

@@ -14,14 +14,13 @@ from typing import Final
 import numpy as np
 
 from generators.data.distributions import Values as Values
-from generators.data.distributions import check_values, overlay_counts, unique_space
+from generators.data.distributions import check_values, drawn_dtype, overlay_counts, unique_space
 from generators.data.distributions import parse_values as parse_values
 from generators.data.distributions import recipe_text as recipe_text
 from generators.data.point_clouds import draw_sites
 from generators.data.rng import Bits, Key, bit_generator, distinct
 from generators.data.rng import keyed_generator as keyed_generator
 from generators.data.samplers import CHUNK, FILLS, Array, put_whole
-from schemas.dtypes import dtype_named
 from schemas.errors import InputError
 
 BIT_GENERATOR: Final = "Philox4x64-10, key xxh3_128"
@@ -34,9 +33,7 @@ def draw(values: Values, dims: tuple[int, ...], dtype: str, key: Key) -> Array:
     InputError where a tensor of these dims can't hold them, or for a recipe (the operator draws those).
     """
     check_values(values, dims, dtype)
-    known = dtype_named(dtype)
-    if known is None or known.storage is None or known.kind == "complex":
-        raise InputError(f"no values can be drawn for dtype {dtype}")
+    known = drawn_dtype(dtype)
     out: Array = np.empty(math.prod(dims), known.storage)
     if values.kind == "unique":
         _draw_unique(values, out, bit_generator((*key, "unique")))

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from generators.contracts.model import Contract, TensorSpec
-from generators.data.distributions import parse_values
+from generators.data.distributions import can_be_drawn, parse_values
 from generators.importing.draft import CaseDraft, Note, TensorDraft, dist_of, plain, stricter_criteria
 from generators.importing.inferred_parameters import parameters_of_cases, plain_integers
 from generators.importing.size_names import COMPONENTS, Observed, SizeNames, name_sizes
@@ -37,8 +37,8 @@ def contract_of_cases(op: str, drafts: Sequence[CaseDraft], note: Note) -> Contr
     outputs = list(zip(*_same_number(drafts, "outputs"), strict=True))
     names = _tensor_names([column[0] for column in (*inputs, *outputs)], len(inputs))
     columns = dict(zip(names, (*inputs, *outputs), strict=True))
-    for name, column in columns.items():
-        _check_tensor(name, column, drafts)
+    for number, (name, column) in enumerate(columns.items()):
+        _check_tensor(name, column, drafts, is_input=number < len(inputs))
     observed = {
         name: Observed([each.shape for each in column], _layout(name, column, note), number < len(inputs))
         for number, (name, column) in enumerate(columns.items())
@@ -91,14 +91,14 @@ def _same_number(drafts: Sequence[CaseDraft], role: str) -> list[list[TensorDraf
     return found
 
 
-def _check_tensor(name: str, column: Sequence[TensorDraft], drafts: Sequence[CaseDraft]) -> None:
-    """InputError where a tensor has several ranks, or a dtype whose values can't be drawn."""
+def _check_tensor(name: str, column: Sequence[TensorDraft], drafts: Sequence[CaseDraft], *, is_input: bool) -> None:
+    """InputError where a tensor has several ranks, or a dtype that its values can't be drawn or computed in."""
     for draft, tensor in zip(drafts, column, strict=True):
         if len(tensor.shape) != len(column[0].shape):
             text = f"{name} has {len(tensor.shape)} dims, in {drafts[0].place} {len(column[0].shape)}"
             raise InputError(f"{draft.place}: {text}: a contract has one number of them")
-        if DTYPES[str(tensor.dtype)].storage is None:
-            raise InputError(f"{draft.place}: {name} has dtype {tensor.dtype}, whose values can't be drawn")
+        if DTYPES[str(tensor.dtype)].storage is None or (is_input and not can_be_drawn(str(tensor.dtype))):
+            raise InputError(f"{draft.place}: {name} has dtype {tensor.dtype}, whose values can't be drawn or computed")
 
 
 def _tensor_names(tensors: Sequence[TensorDraft], inputs: int) -> list[str]:
@@ -150,8 +150,7 @@ def _range(stored: Sequence[np.ndarray[Any, Any]]) -> list[dict[str, Any]]:
     if all(each.dtype.kind in "iub" for each in stored):
         least, largest = min(int(each.min()) for each in stored), max(int(each.max()) for each in stored)
         return [{"integers": [least, largest]} if least < largest else {"constant": least}]
-    parts = [part for each in stored for part in ((each.real, each.imag) if each.dtype.kind == "c" else (each,))]
-    numbers = np.concatenate([part.reshape(-1).astype(np.float64) for part in parts])
+    numbers = np.concatenate([each.reshape(-1).astype(np.float64) for each in stored])
     numbers = numbers[np.isfinite(numbers)]
     if not numbers.size:
         return []

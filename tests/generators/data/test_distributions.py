@@ -56,6 +56,12 @@ def test_what_makes_no_sense_is_refused(dist: dict[str, Any], dtype: str, dims: 
     assert message in caught.value.message
 
 
+def test_a_dist_of_a_dtype_that_none_can_be_drawn_for_is_refused_when_it_is_read() -> None:
+    """A spec with such an input expanded, and gen failed."""
+    with pytest.raises(InputError, match="no values can be drawn for dtype complex_float"):
+        parse_values({"uniform": [0, 1]}, {}, "complex_float")
+
+
 def test_bounds_may_be_expressions_over_sizes_and_params() -> None:
     values = parse_values({"integers": ["-kernel_h", "H + kernel_h"]}, {"kernel_h": 3, "H": 10}, "int32")
     assert values.args == (-3, 13)

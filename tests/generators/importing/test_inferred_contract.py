@@ -123,7 +123,11 @@ def test_the_interface_alone_tells_parameters_too() -> None:
             "b.pb: output1 has 2 dims, in a.pb 1: a contract has one number of them",
         ),
         (case(5, place="b.pb", message="dcn_param"), "b.pb: the parameters are in dcn_param, in a.pb in none"),
-        (case(5, "int31", place="b.pb"), "b.pb: x has dtype int31, whose values can't be drawn"),
+        (case(5, "int31", place="b.pb"), "b.pb: x has dtype int31, whose values can't be drawn or computed"),
+        (
+            case(5, "complex_float", place="b.pb"),
+            "b.pb: x has dtype complex_float, whose values can't be drawn or computed",
+        ),
     ],
 )
 def test_cases_without_a_contract_in_common(second: CaseDraft, message: str) -> None:
