@@ -12,7 +12,7 @@ from generators.casegen.node import Criteria, set_baseline_device, set_counts, s
 from generators.casegen.thresholds import Metrics, dynamic_criteria
 from generators.casegen.write_options import WriteOptions
 from generators.contracts.binding import bind
-from generators.contracts.bound_case import Bound
+from generators.contracts.bound_case import BoundCase
 from generators.contracts.operator import Array, Arrays
 from generators.contracts.outputs import padded
 from generators.operator_registry import operator_named
@@ -95,7 +95,7 @@ def complete(
         return write_content(content, options)
 
 
-def bind_known(file: CaseFile, name: str, manifest_meta: Mapping[str, Any] | None) -> Bound:
+def bind_known(file: CaseFile, name: str, manifest_meta: Mapping[str, Any] | None) -> BoundCase:
     """Bind a file whose operator must have a contract; InputError naming the file where it has none."""
     file.take_metadata(manifest_meta)
     try:
@@ -105,7 +105,7 @@ def bind_known(file: CaseFile, name: str, manifest_meta: Mapping[str, Any] | Non
     return bind(file, operator, name)
 
 
-def _set_dynamic_criteria(node: Any, bound: Bound, inputs: MaybeArrays, baseline: Arrays, metrics: Metrics) -> None:
+def _set_dynamic_criteria(node: Any, bound: BoundCase, inputs: MaybeArrays, baseline: Arrays, metrics: Metrics) -> None:
     """Replace the thresholds of an existing file by dynamic ones."""
     assert bound.operator is not None
     contract = bound.operator.contract
@@ -116,20 +116,20 @@ def _set_dynamic_criteria(node: Any, bound: Bound, inputs: MaybeArrays, baseline
     _store_criteria(node, bound, criteria, per_output=True)
 
 
-def _store_criteria(node: Any, bound: Bound, criteria: Criteria, *, per_output: bool = False) -> None:
+def _store_criteria(node: Any, bound: BoundCase, criteria: Criteria, *, per_output: bool = False) -> None:
     """Write criteria where other readers look, and all of them into the metadata, by the ids of the file's outputs."""
     set_criteria(node, list(criteria.values()), per_output=per_output)
     set_meta_criteria(proto.get_meta(node), {bound.outputs[name].id: own for name, own in criteria.items()})
 
 
-def _kept_recipes(bound: Bound) -> dict[str, str]:
+def _kept_recipes(bound: BoundCase) -> dict[str, str]:
     """How the outputs that the file carries came about; none where they are computed anew."""
     meta = bound.file.meta
     known = {origin.tensor: origin.recipe for origin in meta.origins} if meta is not None else {}
     return {name: known.get(name, "stored") for name in bound.outputs} if bound.carries_baseline else {}
 
 
-def _recipe(bound: Bound, name: str) -> str:
+def _recipe(bound: BoundCase, name: str) -> str:
     """How the input of an existing file came about: drawn as it asked for, or stored there."""
     record = bound.inputs[name]
     if record.source == "random_data":

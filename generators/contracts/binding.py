@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from generators.contracts.bound_case import Bound
+from generators.contracts.bound_case import BoundCase
 from generators.contracts.checks import illegal_case, other_number, violations
 from generators.contracts.faults import Fault, tensors_with
 from generators.contracts.file_parameters import parameters_of
@@ -23,7 +23,7 @@ from schemas.status import SUCCESS
 EXTERNAL = "external"  # the suite of files without our metadata
 
 
-def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
+def bind(file: CaseFile, operator: Operator | None, name: str = "") -> BoundCase:
     """Bind a case file to its operator by position, and check it.
 
     name is that of a file without our metadata (the path below the folder that was asked for); its stem by default.
@@ -42,7 +42,7 @@ def bind(file: CaseFile, operator: Operator | None, name: str = "") -> Bound:
     with located(place):
         faults = tuple(map(Fault.parse, meta.faults)) if meta else ()
     null_descriptors = tensors_with("null_descriptor", faults)
-    bound = Bound(
+    bound = BoundCase(
         file=file,
         operator=operator,
         suite=meta.suite if meta else EXTERNAL,
@@ -108,7 +108,7 @@ def _criteria(
     return {name: tensors[name].criteria if record.judged else () for name, record in outputs.items()}
 
 
-def _check(bound: Bound, place: SourceLocation) -> None:
+def _check(bound: BoundCase, place: SourceLocation) -> None:
     """What must hold before a case is generated or run."""
     if bound.accumulate not in PRECISIONS:
         raise InputError(f"accumulate is {bound.accumulate!r:.60}, expected one of {', '.join(PRECISIONS)}", place)
@@ -122,7 +122,7 @@ def _check(bound: Bound, place: SourceLocation) -> None:
         _check_contract(bound, bound.operator.contract, place)
 
 
-def _unread(bound: Bound) -> Iterator[TensorRecord]:
+def _unread(bound: BoundCase) -> Iterator[TensorRecord]:
     """Tensors with values that count but may never be read: large ones, and outputs that a run doesn't compare."""
     kept = SUCCESS in bound.expect and bound.carries_baseline
     for record in bound.inputs.values():
@@ -133,7 +133,7 @@ def _unread(bound: Bound) -> Iterator[TensorRecord]:
             yield record
 
 
-def _check_contract(bound: Bound, contract: Contract, place: SourceLocation) -> None:
+def _check_contract(bound: BoundCase, contract: Contract, place: SourceLocation) -> None:
     found = violations(contract, bound.descriptors, bound.params)
     if found:
         raise InputError(illegal_case(contract.op, found), place)

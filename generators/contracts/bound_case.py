@@ -30,7 +30,7 @@ _MAY_BE_CONSTANT: Final = ("boundary", "zero_element")  # suites
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundCase:
     """A case file bound to its operator; without a contract tensors are named by their ids.
 
     params holds ints, floats and tuples under the file's field names, defaults filled in. descriptors holds inputs,
@@ -237,7 +237,7 @@ class Bound:
         return record.array()
 
 
-def stored_bytes(bound: Bound) -> int:
+def stored_bytes(bound: BoundCase) -> int:
     """Bytes of the tensors that a complete file of this case holds, for planning memory and disk."""
     records = bound.records if bound.valid else bound.inputs
     return sum(math.ceil(each.span * each.dtype.width) for name, each in records.items() if name not in bound.omitted)

@@ -8,7 +8,7 @@ from typing import Final
 
 from generators.casegen.thresholds import SOURCE as DYNAMIC
 from generators.contracts.binding import bind
-from generators.contracts.bound_case import Bound
+from generators.contracts.bound_case import BoundCase
 from generators.contracts.operator import Operator
 from mluops_cli.lint.finding import ERROR, NOTE, WARNING, Finding
 from schemas.casefiles.reading import CaseFile
@@ -44,7 +44,7 @@ def check_contract(case: CaseFile, operator: Operator | None) -> Iterator[Findin
         yield from _check_data(bound, operator)
 
 
-def _check_data(bound: Bound, operator: Operator) -> Iterator[Finding]:
+def _check_data(bound: BoundCase, operator: Operator) -> Iterator[Finding]:
     """Whether the values are those of the contract: indices in range, none twice, capacity for the rows they make."""
     counted = bool(operator.contract.data_sizes)
     finite = any(tensor.finite for tensor in operator.contract.inputs)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from generators.contracts.bound_case import Bound
+from generators.contracts.bound_case import BoundCase
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.case.judgement import (
     counts_differ,
@@ -43,13 +43,13 @@ _SMALL: Final = 1 << 20  # bytes of an output up to which writes during the judg
 class Prepared:
     """A case with its arrays; baseline holds the outputs that are compared, none where no success is expected."""
 
-    bound: Bound
+    bound: BoundCase
     calls: tuple[Call, ...]  # the same one with its inputs at different places; repeats take turns
     outputs: dict[str, OutputBuffer]
     baseline: dict[str, Array]
-    references: dict[str, Array]  # what the error bounds surround (Bound.references)
+    references: dict[str, Array]  # what the error bounds surround (BoundCase.references)
     bounds: dict[str, Array]  # error bounds of the outputs that have one
-    undecided: dict[str, Array]  # masks of the elements that are not judged (Bound.undecided)
+    undecided: dict[str, Array]  # masks of the elements that are not judged (BoundCase.undecided)
     digests: dict[str, int]  # hashes of the inputs that are in writable memory
     memory: CaseMemory = HOST  # where inputs and outputs of all its calls are
 

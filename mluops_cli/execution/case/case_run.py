@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from generators.contracts.binding import bind
-from generators.contracts.bound_case import Bound
+from generators.contracts.bound_case import BoundCase
 from generators.contracts.model import LARGE
 from generators.operator_registry import operators
 from generators.parameters import as_lists
@@ -166,7 +166,7 @@ def _holdable(record: TensorRecord) -> bool:
     return part_dtype(record.dtype)[0].storage is not None
 
 
-def facts(bound: Bound) -> Result:
+def facts(bound: BoundCase) -> Result:
     """The keys of the record that describe the case."""
     meta = bound.file.meta
     roles = ["input"] * len(bound.inputs) + ["output"] * len(bound.outputs)

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from generators.contracts.bound_case import Bound
+from generators.contracts.bound_case import BoundCase
 from generators.contracts.checks import violations
 from generators.contracts.hypotheses import Hypothesis, hypotheses
 from generators.contracts.operator import Arrays, Operator
@@ -33,7 +33,7 @@ class Explainer:
     undecided: masks of the elements that are not judged; the outputs hold the baseline there.
     """
 
-    bound: Bound
+    bound: BoundCase
     inputs: Mapping[str, Array | None]
     baseline: Arrays
     bounds: Mapping[str, Array]

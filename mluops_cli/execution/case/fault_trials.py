@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.contracts.bound_case import Bound
+from generators.contracts.bound_case import BoundCase
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.case.case_run import Prepared, prepare
 from mluops_cli.execution.case.explainer import Explainer
@@ -143,7 +143,7 @@ def _defined_places(number: Any, length: int) -> tuple[int, int, int]:
     )
 
 
-def _wrong_status(bound: Bound) -> Trial:
+def _wrong_status(bound: BoundCase) -> Trial:
     """An operator that answers with a status that isn't accepted."""
     if bound.beyond_design:
         return Trial("", "wrong status", False, False, False, "no design demands a status")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.contracts.bound_case import Bound
+from generators.contracts.bound_case import BoundCase
 from generators.contracts.checks import violations
 from generators.contracts.operator import Arrays
 from mluops_cli.core.case_options import CaseOptions
@@ -28,7 +28,7 @@ _TRIED: Final = 32 << 20  # bytes of an output for which other modes are tried
 
 
 def judge_outputs(
-    bound: Bound,
+    bound: BoundCase,
     inputs: Mapping[str, Array | None],
     baseline: Arrays,
     buffers: Mapping[str, OutputBuffer],
@@ -106,7 +106,7 @@ def _explained(sentence: str, explain: Explain) -> dict[str, Any]:
 
 
 def _judge_bounds(
-    bound: Bound,
+    bound: BoundCase,
     judged: Sequence[OutputUnderTest],
     exact: Collection[str],
     bounds: Mapping[str, Array],
@@ -145,7 +145,7 @@ def decided(output: Array, expected: Array, undecided: Array) -> Array:
 
 
 def outputs_under_test(
-    bound: Bound,
+    bound: BoundCase,
     baseline: Arrays,
     buffers: Mapping[str, OutputBuffer],
     options: CaseOptions,
@@ -182,23 +182,23 @@ def outputs_under_test(
     ]
 
 
-def _is_copy(bound: Bound, name: str) -> bool:
+def _is_copy(bound: BoundCase, name: str) -> bool:
     """Whether the output is a copy of inputs to the bit: a threshold of 0, category pure_io."""
     exact = any(criterion.threshold == 0 for criterion in bound.criteria[name])
     return exact and bound.operator is not None and bound.operator.contract.category == "pure_io"
 
 
-def judge(bound: Bound, judged: Sequence[OutputUnderTest], options: CaseOptions, *, threads: int = 1) -> Verdict:
+def judge(bound: BoundCase, judged: Sequence[OutputUnderTest], options: CaseOptions, *, threads: int = 1) -> Verdict:
     """The verdict on the outputs, without a diagnosis."""
     return judge_case(judged, exempt=bound.may_be_constant, loose_nan=options.loose_nan, threads=threads)
 
 
-def has_undefined_parts(bound: Bound) -> bool:
+def has_undefined_parts(bound: BoundCase) -> bool:
     """Whether the outputs are a rulebook: elements after the defined pairs may have any value."""
     return bound.operator is not None and any(each.compare == "rulebook" for each in bound.operator.contract.outputs)
 
 
-def counts_differ(bound: Bound, baseline: Arrays, returned: Mapping[str, int]) -> str:
+def counts_differ(bound: BoundCase, baseline: Arrays, returned: Mapping[str, int]) -> str:
     """Why a returned count (num_act_out) is wrong, empty where none is; checked before the outputs."""
     for parameter in bound.operator.contract.parameters if bound.operator is not None else ():
         if parameter.output is not None and parameter.name in returned:
@@ -209,14 +209,14 @@ def counts_differ(bound: Bound, baseline: Arrays, returned: Mapping[str, int]) -
     return ""
 
 
-def missing_counts(bound: Bound, baseline: Arrays, returned: Mapping[str, int]) -> list[str]:
+def missing_counts(bound: BoundCase, baseline: Arrays, returned: Mapping[str, int]) -> list[str]:
     """The counts (num_act_out) that the implementation should return and left out: nothing checks them."""
     expected = {} if bound.operator is None else bound.operator.contract.counts(baseline)
     return [name for name in expected if name not in returned]
 
 
 def _other_modes(
-    bound: Bound, inputs: Mapping[str, Array | None], item: OutputUnderTest
+    bound: BoundCase, inputs: Mapping[str, Array | None], item: OutputUnderTest
 ) -> dict[str, Callable[[], Array | None]]:
     """The output with another legal value of a parameter, by which the diagnosis recognises a swapped mode.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from generators.contracts.bound_case import Bound
+from generators.contracts.bound_case import BoundCase
 from generators.contracts.model import Contract
 from generators.contracts.operator import Array
 from mluops_cli.core.hardware.peaks import Peaks
@@ -49,7 +49,7 @@ class Efficiency:
         return ""
 
 
-def work_of(bound: Bound, inputs: Mapping[str, Array | None], baseline: Mapping[str, Array]) -> Work:
+def work_of(bound: BoundCase, inputs: Mapping[str, Array | None], baseline: Mapping[str, Array]) -> Work:
     """The theoretical work that the case file states, otherwise that of the operator."""
     node = bound.file.node
     stored = [getattr(node, name) or None for name in ("theory_io_size", "theory_compute_ops")]

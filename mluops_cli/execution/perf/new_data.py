@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from generators.contracts.bound_case import Bound
+from generators.contracts.bound_case import BoundCase
 from generators.contracts.operator import Arrays
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.case.calls import Prepared
@@ -68,7 +68,7 @@ def _buffer(prepared: Prepared, name: str, baseline: Array | None) -> OutputBuff
     return OutputBuffer(record.dtype, record.shape, record.strides, baseline, fill, prepared.memory)
 
 
-def _bounds(bound: Bound, inputs: Arrays, baseline: Arrays, options: CaseOptions) -> Arrays:
+def _bounds(bound: BoundCase, inputs: Arrays, baseline: Arrays, options: CaseOptions) -> Arrays:
     """The error bounds of these values: those that the file stores are of others."""
     if options.bound == "off" or bound.operator is None:
         return {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from generators.contracts.binding import bind
-from generators.contracts.bound_case import Bound
+from generators.contracts.bound_case import BoundCase
 from generators.contracts.model import LARGE, Params, TensorSpec
 from generators.contracts.operator import Array, Operator
 from generators.operator_registry import operators
@@ -54,13 +54,13 @@ def _word(text: str) -> str:
     return NOT_IN_NAMES.sub("_", text.lower()).strip("_.-")[:_LONGEST] or "case"
 
 
-def _params(bound: Bound, operator: Operator, inputs: Mapping[str, Array | None]) -> Params:
+def _params(bound: BoundCase, operator: Operator, inputs: Mapping[str, Array | None]) -> Params:
     """The parameters, without those that are computed from the values of inputs: smaller values give others."""
     own = {name: value for name, value in bound.params.items() if name not in operator.contract.computed_parameters}
     return own if operator.all_params(inputs, bound.shapes, own) == bound.params else bound.params
 
 
-def _entry(bound: Bound, operator: Operator, params: Params) -> dict[str, Any]:
+def _entry(bound: BoundCase, operator: Operator, params: Params) -> dict[str, Any]:
     contract = operator.contract
     entry: dict[str, Any] = {"name": _word(bound.name), "seed": bound.seed, "params": dict(params)}
     dtypes: dict[str, str] = {}
@@ -92,7 +92,7 @@ def _tensor(record: TensorRecord, spec: TensorSpec, dtypes: dict[str, str], *, p
     return found
 
 
-def _located(thresholds: Mapping[str, float], bound: Bound) -> Located:
+def _located(thresholds: Mapping[str, float], bound: BoundCase) -> Located:
     """Thresholds as they come out of a spec, which knows where they stand."""
     found = Located(thresholds)
     found.file, found.line = str(bound.file.path), 1

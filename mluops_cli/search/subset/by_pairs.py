@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from generators.contracts.binding import bind
-from generators.contracts.bound_case import Bound
+from generators.contracts.bound_case import BoundCase
 from generators.operator_registry import operators
 from mluops_cli.core.discovery import PlannedCase, open_case
 from mluops_cli.search.fuzz.number_classes import class_of
@@ -40,7 +40,7 @@ def _classes(case: PlannedCase) -> Iterator[tuple[str, str]]:
                 yield f"values of {origin.tensor}", origin.recipe.partition(";")[0]
 
 
-def _numbers(bound: Bound) -> Iterator[tuple[str, Any]]:
+def _numbers(bound: BoundCase) -> Iterator[tuple[str, Any]]:
     """The parameters, of lists each entry, and the sizes: by the contract's symbols, otherwise per tensor and axis."""
     for name, value in bound.params.items():
         if isinstance(value, (tuple, list)):

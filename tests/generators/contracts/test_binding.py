@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from generators.contracts.binding import bind
-from generators.contracts.bound_case import Bound, stored_bytes
+from generators.contracts.bound_case import BoundCase, stored_bytes
 from generators.operator_registry import operators
 from schemas.casefiles.reading import read_case
 from schemas.criteria import Criterion
@@ -26,7 +26,7 @@ output { id: "out" shape { dims: 9 dims: 2 } layout: LAYOUT_ARRAY dtype: DTYPE_F
 """
 
 
-def bound(folder: Path, text: str, meta: dict[str, Any] | None = None) -> Bound:
+def bound(folder: Path, text: str, meta: dict[str, Any] | None = None) -> BoundCase:
     path = folder / "some.prototxt"
     path.write_text(text)
     file = read_case(path)

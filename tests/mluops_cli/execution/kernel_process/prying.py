@@ -27,7 +27,7 @@ def looks_around(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> An
         frame = outer
         held += frame.f_locals.values()
     for each in [*held, *gc.get_objects()]:
-        if type(each).__name__ in ("Prepared", "Bound", "CaseFile", "WorkerSettings", "CaseOptions"):
+        if type(each).__name__ in ("Prepared", "BoundCase", "CaseFile", "WorkerSettings", "CaseOptions"):
             found.append(type(each).__name__)
         if isinstance(each, np.ndarray) and each is not own["y"] and each.nbytes == len(known):
             found += ["the baseline"] * (each.tobytes() == known)
