@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -88,7 +89,8 @@ def made_folder(out: Path) -> Iterator[None]:
 
     Folders above it that had to be made don't stay either.
     """
-    new = [folder for folder in (out, *out.parents) if not folder.exists()]
+    # Not Path.exists: before Python 3.14 it raises OSError for a name that is too long.
+    new = [folder for folder in (out, *out.parents) if not os.path.exists(folder)]
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -69,6 +69,13 @@ def test_out_that_is_a_file(below: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert (tmp_path / "file").read_text() == "mine"
 
 
+def test_out_whose_name_is_too_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["run", str(write_psamask(tmp_path, "case")), "--impl", RIGHT, "--out", str(tmp_path / ("a" * 300))])
+    assert stop.value.code == 2
+    assert "can't make this folder: File name too long" in capsys.readouterr().err
+
+
 def test_b11_results_that_can_not_be_written_are_an_error_that_names_the_file(
     tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
