@@ -15,6 +15,7 @@ from mluops_cli.core.units import format_microseconds
 from mluops_cli.execution.case.calls import Calls
 from mluops_cli.execution.kernel_process.kernel_handle import KernelProcess
 from mluops_cli.execution.kernel_process.timed_call import KernelLost, Timed, flush_caches
+from mluops_cli.implementations.base import OutOfBounds
 from mluops_cli.implementations.python import Python
 from schemas.errors import MluopsError
 
@@ -38,10 +39,11 @@ class EmptyCalls:
         self._await_ready = True
         self._empty: list[Timed] = []
 
-    def follow(self, calls: Calls, number: int) -> None:
+    def follow(self, calls: Calls, number: int) -> str:
         """Make an empty call after the timed call of this number (from 1), or none.
 
-        MluopsError where the process has ended.
+        Return what the timed call has left writing to the outputs, as a sentence; empty where nothing. MluopsError
+        where the process has ended.
         """
         if number == 1:
             self._empty.clear()
@@ -53,8 +55,11 @@ class EmptyCalls:
                 # Busy directly before, as the kernel's process is: a system under load lets both wait alike then.
                 flush_caches(self._process)
                 self._empty.append(self._process.timed_call(calls.prepared.call))
+            except OutOfBounds as late:  # an empty call writes nothing
+                return str(late)
             except KernelLost as lost:
                 raise MluopsError(f"empty calls, which show whether times are too short: {lost}") from None
+        return ""
 
     def too_short(self, calls: Calls, first: int) -> str:
         """Why the times of the calls from this number on (from 0) are too short, as a sentence; empty where not."""

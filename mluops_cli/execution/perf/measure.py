@@ -86,8 +86,9 @@ class Meter:
         while result["status"] in GOES_ON:
             result = calls.once(ready)
             times = calls.latencies[first:]
-            if self.empty is not None and result["status"] in GOES_ON:
-                self.empty.follow(calls, len(times))
+            empty = self.empty if result["status"] in GOES_ON else None
+            if empty is not None and (late := empty.follow(calls, len(times))):
+                return result | failed(late, retire=True)
             if result["status"] in GOES_ON and self._done(times, monotonic() - start):
                 measured = result | self._metrics(calls, times, first, result)
                 if self.empty is not None and (reason := self.empty.too_short(calls, first)):

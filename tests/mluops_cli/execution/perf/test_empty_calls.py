@@ -12,7 +12,8 @@ from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.kernel_process.timed_call import Timed
 from mluops_cli.execution.perf import empty_calls
 from mluops_cli.execution.perf.empty_calls import EmptyCalls
-from mluops_cli.implementations.base import Outcome
+from mluops_cli.execution.perf.measure import Meter
+from mluops_cli.implementations.base import Outcome, OutOfBounds
 from mluops_cli.search.exploits import replaced_functions
 from tests.mluops_cli.execution.conftest import PLUGIN, write_psamask
 
@@ -61,6 +62,24 @@ def test_the_whole_call_counts_where_its_latency_is_a_part_of_it(monkeypatch: py
     assert not verdict([timed(5, 5000, 5400)] * 6, monkeypatch, impl="exec:./kernel {dir}")
     assert not verdict([timed(None, 5000, 5400)] * 6, monkeypatch, impl="capi:lib.so")
     assert verdict([timed(5, 50, 5400)] * 6, monkeypatch, impl="exec:./kernel {dir}")
+
+
+def test_what_the_kernel_has_left_writing_is_no_fault_of_the_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread of the kernel may write to the outputs while the empty call is made."""
+
+    def written(call: None) -> None:
+        raise OutOfBounds("y is still being written after the call returned")
+
+    process = SimpleNamespace(await_ready=list, timed_call=written)
+    monkeypatch.setattr(empty_calls, "KernelProcess", lambda options, memory: process)
+    monkeypatch.setattr(empty_calls, "flush_caches", lambda kernel: None)
+    found = EmptyCalls(CaseOptions(), SimpleNamespace(memory=None))  # type: ignore[arg-type]
+    calls = SimpleNamespace(once=lambda ready: {"status": "pass"}, latencies=[1e6, 1e6], timed=[None])
+    calls.prepared = SimpleNamespace(call=None)
+    meter = object.__new__(Meter)
+    meter.options, meter.empty = CaseOptions(), found
+    result = meter.measure(calls, {"status": "pass"})  # type: ignore[arg-type]
+    assert (result["status"], result["reason"]) == ("fail", "y is still being written after the call returned")
 
 
 @pytest.mark.parametrize("name", ["replaces_the_code_of_the_clock", "moves_the_start"])
