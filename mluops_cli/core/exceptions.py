@@ -20,7 +20,7 @@ def describe(raised: BaseException) -> str:
     """Return the type and the text of an exception, and the line that raised it."""
     frames = _frames(raised)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return f"{_summary(raised)}{place}"
+    return f"{summary(raised)}{place}"
 
 
 def user_traceback(raised: BaseException) -> str:
@@ -35,10 +35,11 @@ def user_traceback(raised: BaseException) -> str:
         return ""
     lines: list[str] = _attempt(lambda: traceback.format_list(frames[-_FRAMES:]), [])
     left_out = [f"  ... ({len(frames) - _FRAMES} frames left out)\n"] if len(frames) > _FRAMES else []
-    return "".join(["Traceback (most recent call last):\n", *left_out, *lines, f"{_summary(raised)}\n"])
+    return "".join(["Traceback (most recent call last):\n", *left_out, *lines, f"{summary(raised)}\n"])
 
 
-def _summary(raised: BaseException) -> str:
+def summary(raised: BaseException) -> str:
+    """Return the type and the text of an exception, both cut."""
     kind = type(raised).__name__[:_NAME]
     text = _attempt(lambda: str(raised), "an exception without a readable text")
     return f"{kind}: {cut(text, _REASON)}" if text else kind

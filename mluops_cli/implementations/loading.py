@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import xxhash
 
+from mluops_cli.core.exceptions import summary
 from schemas.errors import InputError, MluopsError, UnavailableError
 from schemas.protos.foreign_import import foreign_import
 from schemas.suggest import did_you_mean
@@ -25,8 +26,7 @@ _PACKAGE: Final = f"{Path(__file__).parents[1]}{os.sep}"
 
 def load_error(what: str, error: BaseException) -> MluopsError:
     """Return an error of one line that says why something can't be loaded, with the line at fault."""
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    text = " ".join(text.split())
+    text = " ".join(summary(error).split())
     frames = list(dropwhile(_is_ours, traceback.extract_tb(error.__traceback__)))
     frames = [frame for frame in frames if "importlib" not in frame.filename]
     if not isinstance(error, SyntaxError) and frames:

@@ -8,6 +8,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from mluops_cli.core.escaping import cut
+from mluops_cli.core.exceptions import summary
 from mluops_cli.core.statuses import OUR_FAILURE
 from mluops_cli.execution.kernel_process.frames import BrokenChannelError
 from mluops_cli.execution.kernel_process.request import plain
@@ -22,7 +24,7 @@ from mluops_cli.implementations.base import (
 )
 from schemas.errors import MluopsError
 
-_TEXT: Final = 100_000  # characters
+_TEXT: Final = 100_000  # characters of a text of the implementation in a message
 _VERDICTS: Final[Mapping[str, type[Exception]]] = {
     "cannot show": CannotShow,
     "out of bounds": OutOfBounds,
@@ -74,8 +76,8 @@ class Ready(msgspec.Struct, forbid_unknown_fields=True):
 def load_problem(error: BaseException) -> dict[str, Any]:
     """The keys of a first message that says why an implementation can't be loaded, with the exit code for it."""
     if isinstance(error, MluopsError):
-        return {"problem": cut(str(error)), "exit_code": error.exit_code}
-    return {"problem": cut(f"{type(error).__name__}: {error}"), "exit_code": OUR_FAILURE}
+        return {"problem": cut(str(error), _TEXT), "exit_code": error.exit_code}
+    return {"problem": summary(error), "exit_code": OUR_FAILURE}
 
 
 def done(timed: Timed) -> dict[str, Any]:
@@ -101,14 +103,9 @@ def raised(error: BaseException) -> dict[str, Any]:
     """The keys of a reply about an exception."""
     for kind, verdict in _VERDICTS.items():
         if isinstance(error, verdict):
-            return {"kind": kind, "text": cut(str(error)), "errno": getattr(error.__cause__, "errno", None)}
+            return {"kind": kind, "text": cut(str(error), _TEXT), "errno": getattr(error.__cause__, "errno", None)}
     text, traceback = words_of(error)
-    return {"kind": "raised", "text": cut(text), "traceback": cut(traceback)}
-
-
-def cut(text: str) -> str:
-    """A text of the implementation, cut where it would be too long for a message."""
-    return text if len(text) <= _TEXT else f"{text[:_TEXT]} ..."
+    return {"kind": "raised", "text": cut(text, _TEXT), "traceback": cut(traceback, _TEXT)}
 
 
 def read_reply(message: dict[str, Any], token: str) -> Reply:

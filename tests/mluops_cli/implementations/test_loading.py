@@ -163,6 +163,22 @@ def test_a_name_of_a_file_that_no_file_system_takes(tmp_path: Path, run: Callabl
     assert (ran.code, f"no such Python file: {target}" in ran.err) == (2, True)
 
 
+@pytest.mark.parametrize("where", ["kernel", "kernel.Kernel"])
+def test_an_exception_without_a_readable_text_names_the_line(
+    where: str, tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    (tmp_path / "kernel.py").write_text(
+        "class Mute(Exception):\n"
+        "    def __str__(self): raise KeyError\n"
+        "class Kernel:\n"
+        "    def __init__(self): raise Mute\n" + ("raise Mute\n" if where == "kernel" else "")
+    )
+    ran = run(write_psamask(tmp_path / "cases", "case"), "--impl", f"python:{tmp_path}/kernel.py:Kernel")
+    assert ran.code == 2
+    assert "Mute: an exception without a readable text (" in ran.err
+    assert f"kernel.py:{5 if where == 'kernel' else 4})" in ran.err
+
+
 def test_b9_two_packages_with_one_name(tmp_path: Path) -> None:
     for package in ("one_package", "other_package"):
         entry_point(tmp_path, package, "mluops.implementations", f"good = {package}:Good", GOOD)
