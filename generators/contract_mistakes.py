@@ -1,4 +1,4 @@
-"""What is wrong with an operator's contract, told when the operator is registered: file, line, what is allowed."""
+"""What is wrong with an operator's contract, found when the operator is registered: file, line, what is allowed."""
 
 from __future__ import annotations
 
@@ -138,11 +138,11 @@ def _of_tensor(tensor: TensorSpec, before: list[str], names: Collection[str], *,
     yield from _unknown(tensor.layout, f"layout of {tensor.name}", LAYOUTS)
     for expression in tensor.dims:
         if expression.names != {expression.text}:
-            for _, told in _expression(expression.text, f"shape of {tensor.name}", names):
-                yield tensor.shape, told
+            for _, message in _expression(expression.text, f"shape of {tensor.name}", names):
+                yield tensor.shape, message
     if tensor.same_dtype_as is not None and tensor.same_dtype_as not in before:
-        told = f"same_dtype_as of {tensor.name} is {tensor.same_dtype_as!r}, expected a tensor before it"
-        yield tensor.same_dtype_as, told
+        text = f"same_dtype_as of {tensor.name} is {tensor.same_dtype_as!r}, expected a tensor before it"
+        yield tensor.same_dtype_as, text
     for criterion in tensor.criteria:
         yield from _unknown(criterion.name, f"criteria of {tensor.name}", CRITERIA)
     for dist in (tensor.values or {}, *tensor.variants) if is_input else ():
@@ -167,7 +167,7 @@ def _of_optional(role: tuple[TensorSpec, ...], contract: Contract) -> Iterator[M
 
 
 def _of_list(parameter: Parameter, operator: Operator, names: Collection[str]) -> Iterator[Mistake]:
-    """Mistakes in the length of a list, and in what tells it."""
+    """Mistakes in the length of a list, and in what it is computed from."""
     name, contract = parameter.name, operator.contract
     if isinstance(parameter.length, str):
         yield from _expression(parameter.length, f"length of {name}", names)
@@ -237,8 +237,8 @@ def _expression(text: str, where: str, names: Collection[str]) -> Iterator[Mista
         yield text, f"{where}: {error}"
         return
     for name in sorted(read):
-        for _, told in _unknown(name, where, names):
-            yield text, told
+        for _, message in _unknown(name, where, names):
+            yield text, message
 
 
 def _unknown(word: Any, where: str, known: Collection[str]) -> Iterator[Mistake]:

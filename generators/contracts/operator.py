@@ -77,9 +77,9 @@ class Operator(ABC):
     def all_params(
         self, inputs: Mapping[str, Array | None], shapes: Mapping[str, Shape], params: Params
     ) -> dict[str, Any]:
-        """The parameters, and those that are left out and that the values of inputs tell; shapes as in baseline.
+        """The parameters with those that are left out and computed from the values of inputs; shapes as in baseline.
 
-        An input of a shape that isn't the contract's, as of an invalid case, tells nothing.
+        Nothing is computed from an input of a shape that isn't the contract's, as of an invalid case.
         """
         given = {name: array for name, array in inputs.items() if array is not None}
         env = self.contract.bind(self.contract.known(shapes), params)

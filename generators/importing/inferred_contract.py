@@ -1,4 +1,4 @@
-"""The contract of an operator that there is none of yet, as far as case files of it and the interface tell it."""
+"""The contract of an operator that has none yet, as far as it follows from case files of it and the interface."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _criteria(drafts: Sequence[CaseDraft], output: int, dtype: str, note: Note) 
 
 
 def _note_doubts(contract: Contract, sizes: SizeNames, note: Note) -> None:
-    """Say what the cases can't tell."""
+    """Note what doesn't follow from the cases."""
     if sizes.guessed:
         note("all cases have the same shapes: which dims are sizes and which are constants is a guess")
     words = [pair for tensor in contract.tensors.values() for pair in enumerate(tensor.shape.split())]

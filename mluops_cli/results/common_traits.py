@@ -25,8 +25,8 @@ def add_traits(seen: Seen, record: Record) -> None:
                 seen[name] = None
 
 
-def may_tell(failing: Seen, passing: Seen) -> bool:
-    """Whether a trait may tell the failing cases from the passing ones, of which more may follow."""
+def may_distinguish(failing: Seen, passing: Seen) -> bool:
+    """Whether a trait may distinguish the failing cases from the passing ones, of which more may follow."""
     for name, values in failing.items():
         others = passing.get(name, set())
         if values is not None and others is not None and values.isdisjoint(others):
@@ -35,7 +35,7 @@ def may_tell(failing: Seen, passing: Seen) -> bool:
 
 
 def in_common(failing: Seen, passing: Seen) -> str:
-    """What tells the failing cases from the passing ones: `even w_mask`; empty where no single trait does.
+    """What distinguishes the failing cases from the passing ones: `even w_mask`; empty where no single trait does.
 
     A parameter goes before sizes and dtypes, which often follow from it. Among equals the trait that takes the most
     values is named, since it is the least likely to be chance.

@@ -12,13 +12,13 @@ from typing import Final
 from mluops_cli.core.escaping import cut
 from mluops_cli.core.record import Record
 from mluops_cli.core.statuses import FAILING
-from mluops_cli.results.common_traits import Seen, add_traits, in_common, may_tell
+from mluops_cli.results.common_traits import Seen, add_traits, in_common, may_distinguish
 from mluops_cli.results.symptoms import IN_COMMENT, Symptom, reason_line, symptom_of
 from schemas.suggest import counted
 
 LISTED: Final = 10  # cases of a group that are named
 _KINDS: Final = 500  # groups; cases of further kinds are only counted
-_STEP: Final = 1000  # records of a finished run after which the groups that nothing can tell any more are left out
+_STEP: Final = 1000  # records of a finished run between looks at which groups may still get a common trait
 _Size = tuple[
     float, str
 ]  # elements of all tensors (Inf where they aren't known), and the case id, by which cases are sorted
@@ -51,7 +51,7 @@ class FailureGroup:
 
     @property
     def title(self) -> str:
-        """What tells the group from the others where the number of cases doesn't stand before it."""
+        """What is wrong, and with which cases; for places where the number of cases stands elsewhere."""
         return f"{self.what} ({self.which} cases)" if self.which else self.what
 
     def __str__(self) -> str:
@@ -83,22 +83,22 @@ class FailureGroups:
             self._add_failing(record)
 
     def add_passing(self, records: Iterable[Record]) -> None:
-        """Count the passing cases among the records of a run, after all failing ones: most say nothing new then."""
-        telling = set()
+        """Count the passing cases among the records of a run, after all failing ones: most can be left out then."""
+        open_groups = set()
         for number, record in enumerate(records):
             if number % _STEP == 0:
-                telling = self._telling()
-                if not telling:
+                open_groups = self._open_groups()
+                if not open_groups:
                     return
-            if record.status == "pass" and (record.op, record.legal) in telling:
+            if record.status == "pass" and (record.op, record.legal) in open_groups:
                 self.add(record)
 
-    def _telling(self) -> set[tuple[str, bool]]:
+    def _open_groups(self) -> set[tuple[str, bool]]:
         """Operators, valid or invalid cases, whose passing cases may still decide what a group has in common."""
         return {
             (symptom.op, legal)
             for (symptom, legal), kind in self._kinds.items()
-            if kind.group.count > 1 and may_tell(kind.seen, self._passing.get((symptom.op, legal), {}))
+            if kind.group.count > 1 and may_distinguish(kind.seen, self._passing.get((symptom.op, legal), {}))
         }
 
     def _add_failing(self, record: Record) -> None:
