@@ -24,7 +24,7 @@ from generators.specs.yaml_loader import Document, parse_yaml
 from schemas.dtypes import DTYPES
 from schemas.errors import InputError, located
 
-_EXAMPLE: Final = re.compile(r"^```yaml\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_EXAMPLE: Final = re.compile(r"^```[ \t]*ya?ml[ \t]*\n(?P<text>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _KEYS: Final = frozenset(("inputs", "params", "outputs"))
 
 
@@ -55,7 +55,8 @@ def _check(operator: Operator, example: Document) -> None:
     stored = {plan.name: _stored(plan, given[plan.name], example) for plan in case.plans}
     inputs = {plan.name: stored[plan.name] for plan in case.inputs}
     with located(example.place(("inputs",))):
-        baseline = operator.baseline(inputs, case.shapes(operator.contract), case.params)
+        shapes = case.shapes(operator.contract)
+        baseline = operator.baseline(inputs, shapes, operator.all_params(inputs, shapes, case.params))
     for plan in case.outputs:
         expected, path = stored[plan.name], ("outputs", plan.name)
         computed = fitted(plan.name, plan.dims, plan.dtype, baseline[plan.name], example.place(path))
@@ -74,7 +75,7 @@ def _given(operator: Operator, example: Document) -> dict[str, Array]:
     for section in data:
         if not isinstance(data[section], dict):
             raise InputError("expected a mapping, a line per name", example.place((section,)))
-    with suppress(Problem):  # which _case tells, with its place
+    with suppress(Problem):  # which _case reports, with its place
         contract = contract.given(convert_parameters(contract, data.get("params", {})))
     given = {}
     for section, tensors in (("inputs", contract.inputs), ("outputs", contract.outputs)):
@@ -116,7 +117,8 @@ def _case(operator: Operator, example: Document, given: Mapping[str, Array]) -> 
 
 def _stored(plan: TensorPlan, array: Array, example: Document) -> Array:
     """The numbers of a tensor in its dtype; InputError where an integer dtype doesn't hold them."""
-    stored: Array = array.astype(DTYPES[plan.dtype].storage)
+    with np.errstate(invalid="ignore"):  # NaN as an integer is found below
+        stored: Array = array.astype(DTYPES[plan.dtype].storage)
     if stored.dtype.kind in "iu" and not np.array_equal(stored, array):
         section = "inputs" if plan.values is not None else "outputs"
         raise InputError(f"expected numbers of dtype {plan.dtype}", example.place((section, plan.name)))

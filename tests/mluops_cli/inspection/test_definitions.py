@@ -99,6 +99,7 @@ def test_an_operator_without_a_definition_has_a_page(written: Path) -> None:
     ("rows: [1, 0]", "rows: [1, zero]", "7:9: inputs.rows: expected numbers in nested lists of equal lengths"),
     ("[[1, -2], [", "[[1], [", "6:6: inputs.x: expected numbers in nested lists of equal lengths"),
     ("rows: [1, 0]", "rows: [1, 0.5]", "7:9: inputs.rows: expected numbers of dtype int32"),
+    ("rows: [1, 0]", "rows: [1, .nan]", "7:9: inputs.rows: expected numbers of dtype int32"),
     ("rows: [1, 0]", "rows: [1, 0, 0]", "7:9: inputs.rows.shape: "),
     ("rows: [1, 0]", "rows: [1, 0]\n  rowx: [1]", "8:9: inputs.rowx: multiple has no input 'rowx'"),
     ("{factor: 3}", "3", "4:9: params: expected a mapping, a line per name"),
@@ -114,6 +115,24 @@ def test_a_wrong_example_is_refused_with_its_place(written: Path, right: str, wr
         definition(Multiple())
     assert str(raised.value).startswith(f"{written}:")
     assert message in str(raised.value)
+
+
+def test_an_example_may_leave_out_a_list_that_is_computed_from_its_inputs(tmp_path: Path) -> None:
+    text = (PROJECT / "cases" / "indice_convolution_forward.md").read_text(encoding="utf-8")
+    assert text.count("indice_num: [2, 1], ") == 1
+    operator = operators()["indice_convolution_forward"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(operator), "cases", tmp_path / "indice_convolution_forward.yaml")
+        (tmp_path / "indice_convolution_forward.md").write_text(text.replace("indice_num: [2, 1], ", ""))
+        assert "num_active_out: 2" in definition(operator)
+
+
+@pytest.mark.parametrize("fence", ["```yaml  ", "``` yaml", "```yml"])
+def test_an_example_is_known_by_its_language_however_it_is_written(written: Path, fence: str) -> None:
+    """Such a block was shown and not checked."""
+    written.write_text(EXAMPLE.replace("```yaml", fence).replace("[3, -6]", "[3, -5]"))
+    with pytest.raises(InputError, match=r"found -5\.0, the reference kernel computes -6\.0"):
+        definition(Multiple())
 
 
 def test_every_example_is_checked(written: Path) -> None:
