@@ -27,5 +27,6 @@ def case_named(text: str, ids: Collection[str], kind: str, of: str) -> str:
         raise InputError(f"{text} fits {len(found)} {kind}s: {', '.join(found[:_SHOWN])}{more}; give the whole id")
     names = ids if "/" in text else {name.rpartition("/")[2] for name in ids}
     hint = did_you_mean(text, names)
-    many = f": expected one of {len(names)}, such as {min(names, default='')}"
-    raise InputError(f"no {kind} {of} is called {text}{hint if 'mean' in hint or len(names) <= _LISTED else many}")
+    if len(names) > _LISTED and not hint.endswith("?"):
+        hint = f": expected one of {len(names)}, such as {min(names)}"
+    raise InputError(f"no {kind} {of} is called {text}{hint}")
