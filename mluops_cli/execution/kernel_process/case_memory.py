@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -25,6 +26,10 @@ class CaseMemory:
         """
         return array
 
+    def hidden(self, array: Array) -> tuple[Array, Callable[[], None]]:
+        """As placed, and a function: before its call, the implementation finds zeros there if it searches."""
+        return self.placed(array), _nothing
+
     def stray(self, array: Array) -> str | None:
         """Where something was read or written beside an array of placed; None where nothing was, as far as it knows."""
         return None
@@ -35,6 +40,10 @@ class CaseMemory:
 
 
 HOST: Final = CaseMemory()
+
+
+def _nothing() -> None:
+    """In this process, which the implementation can search anyway, nothing is hidden."""
 
 
 def mapped_file(array: Array) -> mmap.mmap | None:

@@ -13,8 +13,9 @@ import os
 import resource
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
 import ml_dtypes  # noqa: F401 - it tells NumPy the names of its dtypes
@@ -73,6 +74,11 @@ class SharedMemory(CaseMemory):
         copy.flags.writeable = False
         self._guards[_address(copy)] = guard
         return copy
+
+    def hidden(self, array: Array) -> tuple[Array, Callable[[], None]]:
+        """As placed, with zeros instead of the values until the function is called."""
+        found = self.placed(np.zeros_like(array))
+        return found, partial(np.copyto, self._guards[_address(found)].bytes, memory_of(array))
 
     def stray(self, array: Array) -> str | None:
         """Where something was read or written outside of an array of placed; None where nothing was."""

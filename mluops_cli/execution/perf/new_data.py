@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,14 @@ from schemas.errors import InputError
 _STEP: Final = 7919  # elements; a prime, so that hardly a size of an axis divides it
 
 
-def with_new_data(prepared: Prepared, turn: int, options: CaseOptions) -> Prepared | None:
+class NewData(NamedTuple):
+    """A case with other values; show puts them where the implementation finds them."""
+
+    prepared: Prepared
+    show: Callable[[], None]
+
+
+def with_new_data(prepared: Prepared, turn: int, options: CaseOptions) -> NewData | None:
     """The case with other values in its floating inputs, others for each turn (from 1), and the reference's baseline.
 
     None where it has no floating input, an input is missing or has gaps, or the contract excludes the values.
@@ -38,12 +46,13 @@ def with_new_data(prepared: Prepared, turn: int, options: CaseOptions) -> Prepar
     if any(computed[name].shape != each.shape for name, each in prepared.baseline.items()):
         return None
     outputs = {name: _buffer(prepared, name, baseline.get(name)) for name in prepared.outputs}
+    hidden = {name: memory.hidden(inputs[name]) for name in floating}
     call = replace(
         prepared.call,
-        inputs={name: memory.placed(array) for name, array in inputs.items()},
+        inputs={name: hidden[name][0] if name in hidden else memory.placed(array) for name, array in inputs.items()},
         outputs={name: outputs[name].array if name in outputs else None for name in prepared.call.outputs},
     )
-    return replace(
+    new = replace(
         prepared,
         calls=(call,),
         outputs=outputs,
@@ -53,6 +62,12 @@ def with_new_data(prepared: Prepared, turn: int, options: CaseOptions) -> Prepar
         undecided=bound.undecided(inputs),
         digests={name: digest(array) for name, array in inputs.items()},
     )
+
+    def show() -> None:
+        for _, write in hidden.values():
+            write()
+
+    return NewData(new, show)
 
 
 def _changed(array: Array, turn: int) -> Array:

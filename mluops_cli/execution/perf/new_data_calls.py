@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from mluops_cli.execution.case.calls import GOES_ON, Calls, Result, failed
@@ -18,23 +19,24 @@ def call_on_new_data(calls: Calls, median: float, ready: Callable[[], None]) -> 
     """Judge calls on new data; their times in microseconds, none where the case has no new data (with_new_data).
 
     The result is a fail where one is wrong, or where all take much more than the median. Before each, the
-    implementation is called on the old data, so that its code is as warm as in the measurement. ready runs directly
-    before a call.
+    implementation is called on the old data, so that its code is as warm as in the measurement. ready runs before a
+    call; the new data is put in place after it: an implementation that searches the memory could work ahead.
     """
 
-    def settle() -> None:
+    def settle(show: Callable[[], None]) -> None:
         with suppress(Exception):  # the judged call that follows shows what is wrong
             timed_call(calls.kernel, calls.prepared.call)
         ready()
+        show()
 
     times: list[float] = []
     for turn in range(_SETS):
         with calls.prepared.memory.scope():
-            prepared = with_new_data(calls.prepared, turn + 1, calls.options)
-            if prepared is None:
+            data = with_new_data(calls.prepared, turn + 1, calls.options)
+            if data is None:
                 return [], {}
-            new = Calls(prepared, calls.kernel, calls.options, many=False)
-            result = new.once(settle)
+            new = Calls(data.prepared, calls.kernel, calls.options, many=False)
+            result = new.once(partial(settle, data.show))
             if result["status"] not in GOES_ON:
                 return times, {**result, "reason": f"on new data, after right ones: {result['reason']}"}
             times += new.latencies if turn else []

@@ -13,6 +13,8 @@ from generators.casegen.write_options import WriteOptions
 from generators.specs.selection import select_cases
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.case.case_run import prepare
+from mluops_cli.execution.case.output_buffers import digest
+from mluops_cli.execution.kernel_process.shared_memory import SharedMemory
 from mluops_cli.execution.perf.new_data import with_new_data
 from mluops_cli.search.case_making import make_case
 from mluops_cli.search.exploits import kept_results, right_kernels
@@ -46,8 +48,9 @@ def test_each_turn_has_its_own_values_and_their_baseline(tmp_path: Path) -> None
         assert before is not None
         seen = [before]
         for turn in range(1, 7):
-            new = with_new_data(prepared, turn, CaseOptions())
-            assert new is not None
+            data = with_new_data(prepared, turn, CaseOptions())
+            assert data is not None
+            new = data.prepared
             x = new.call.inputs["x"]
             assert x is not None
             assert all(not np.array_equal(x, each) for each in seen)
@@ -66,10 +69,27 @@ def test_error_bounds_are_those_of_the_new_values(tmp_path: Path) -> None:
         prepared = prepare(file)
         halved = with_new_data(prepared, 13, CaseOptions())
         assert halved is not None
-        old, new = prepared.bounds["output_features"], halved.bounds["output_features"]
+        old, new = prepared.bounds["output_features"], halved.prepared.bounds["output_features"]
         assert not np.array_equal(old, new)
         assert 0.3 < new.sum() / old.sum() < 0.7
-        assert with_new_data(prepared, 13, CaseOptions(bound="off")).bounds == {}  # type: ignore[union-attr]
+        unbounded = with_new_data(prepared, 13, CaseOptions(bound="off"))
+        assert unbounded is not None
+        assert unbounded.prepared.bounds == {}
+
+
+def test_an_implementation_finds_the_new_values_no_sooner_than_they_are_shown(tmp_path: Path) -> None:
+    made = make_case("psamask_forward", "general", PSAMASK, tmp_path)
+    with read_case(Path(made.file)) as file:
+        prepared = prepare(file, memory=SharedMemory())
+        data = with_new_data(prepared, 1, CaseOptions())
+        assert data is not None
+        x = data.prepared.call.inputs["x"]
+        assert x is not None
+        assert not x.any()
+        data.show()
+        assert digest(x) == data.prepared.digests["x"]
+        assert np.array_equal(data.prepared.baseline["y"], distribute(x))
+        assert data.prepared.memory.stray(x) is None
 
 
 def test_without_a_floating_input_there_is_no_new_data(tmp_path: Path) -> None:
@@ -82,6 +102,7 @@ def test_without_a_floating_input_there_is_no_new_data(tmp_path: Path) -> None:
     ("kernel", "status", "reason"),
     [
         ("cached_by_content", "fail", "cached: a call on new data takes "),
+        ("works_ahead", "fail", "cached: a call on new data takes "),
         pytest.param("cached_by_shape", "fail", "on new data, after right ones: y: ", marks=pytest.mark.slow),
         pytest.param("right", "pass", "", marks=pytest.mark.slow),
     ],
