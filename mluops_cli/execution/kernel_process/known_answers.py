@@ -30,6 +30,7 @@ _BUNDLED: Final = ("tiled", "torch", "triton")
 _TRUSTED: Final = ("exec", "capi", "reference", "tiled")
 _MEMORY: Final = re.compile(r"/proc/(\d+)/(?:task/\d+/)?mem")
 _MOST: Final = 256  # that are noted
+_LONGEST: Final = 4096  # characters of a path; Linux opens none that is longer
 _SHOWN: Final = 3
 
 
@@ -45,7 +46,10 @@ class KnownAnswers:
             sys.addaudithook(self._hear)
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event != "open" or not isinstance(arguments[0], (str, bytes)):
+        # Their first argument is a file that is opened, or that gets another name to be opened by.
+        if event not in ("open", "os.link", "os.rename") or not isinstance(arguments[0], (str, bytes)):
+            return
+        if len(arguments[0]) > _LONGEST:
             return
         with suppress(OSError, ValueError):  # whoever opens it gets the error
             path = os.path.realpath(os.fsdecode(arguments[0]))  # a link may have any name

@@ -37,6 +37,27 @@ def opens_a_link(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
     return right(op, inputs, outputs, params)
 
 
+def opens_a_hard_link(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    Path("weights").unlink(missing_ok=True)
+    Path("weights").hardlink_to("cases/one.pb")
+    Path("weights").read_bytes()
+    return right(op, inputs, outputs, params)
+
+
+def opens_it_while_it_has_another_name(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    Path("cases/one.pb").rename("weights")
+    Path("weights").read_bytes()
+    Path("weights").rename("cases/one.pb")
+    return right(op, inputs, outputs, params)
+
+
+def opens_a_long_name(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    """Open a file whose name would be too long for any message."""
+    with suppress(OSError):
+        Path(f"{'a' * 70_000_000}.pb").read_bytes()
+    return right(op, inputs, outputs, params)
+
+
 def opens_memory_of_the_judge(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
     with suppress(PermissionError):
         Path(f"/proc/{os.getppid()}/mem").open("rb").close()

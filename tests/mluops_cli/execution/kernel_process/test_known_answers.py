@@ -13,7 +13,7 @@ from tests.mluops_cli.execution.conftest import write_psamask
 from tests.mluops_cli.execution.kernel_process import answering
 
 KERNELS = answering.__file__
-OTHERS = ("right", "reads_a_model", "reads_its_own_source", "opens_its_own_memory")
+OTHERS = ("right", "reads_a_model", "reads_its_own_source", "opens_its_own_memory", "opens_a_long_name")
 
 
 @pytest.fixture
@@ -36,6 +36,8 @@ def test_right_kernels_pass(impl: str, cases: Path, run: Any) -> None:
         ("opens_the_case", "{cases}"),
         ("calls_the_reference", "the reference kernel of psamask_forward"),
         ("opens_a_link", "{cases}"),
+        ("opens_a_hard_link", "{cases}"),
+        ("opens_it_while_it_has_another_name", "{cases}"),
         ("opens_memory_of_the_judge", "/proc/"),
         ("imports_tiled", "mluops_cli/implementations/tiled/psamask.py"),
     ],
