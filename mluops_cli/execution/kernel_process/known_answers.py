@@ -30,6 +30,7 @@ _BUNDLED: Final = ("tiled", "torch", "triton")
 _TRUSTED: Final = ("exec", "capi", "reference", "tiled")
 _MEMORY: Final = re.compile(r"/proc/(\d+)/(?:task/\d+/)?mem")
 _MOST: Final = 256  # that are noted
+_MANY: Final = f"more than {_MOST} files whose names end as those of case files do"  # one of them may be a case
 _LONGEST: Final = 4096  # characters of a path; Linux opens none that is longer
 _SHOWN: Final = 3
 
@@ -61,8 +62,8 @@ class KnownAnswers:
         return source.stem in _MODULES and source.parent in self._folders
 
     def _note(self, what: str) -> None:
-        if what not in self.used and len(self.used) < _MOST:
-            self.used.append(what)
+        if what not in self.used and len(self.used) <= _MOST:
+            self.used.append(what if len(self.used) < _MOST else _MANY)
 
 
 def folders_of_answers(implementation: str) -> frozenset[Path]:
@@ -95,7 +96,7 @@ def phrase_of(used: Sequence[str]) -> str:
 
     Files with the suffix of a case file count only where they are one.
     """
-    found = [_shown(each) for each in used[:_MOST] if not each.endswith(SUFFIXES) or _is_case(each)]
+    found = [_shown(each) for each in used[: _MOST + 1] if not each.endswith(SUFFIXES) or _is_case(each)]
     more = [f"{len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     return ", ".join([*found[:_SHOWN], *more])
 

@@ -51,6 +51,13 @@ def opens_it_while_it_has_another_name(op: str, inputs: Any, outputs: Any, param
     return right(op, inputs, outputs, params)
 
 
+def opens_many_files_first(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    for number in range(256):
+        with suppress(OSError):
+            Path(f"{number}.pb").read_bytes()
+    return opens_the_case(op, inputs, outputs, params)
+
+
 def opens_a_long_name(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
     """Open a file whose name would be too long for any message."""
     with suppress(OSError):

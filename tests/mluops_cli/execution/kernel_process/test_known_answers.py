@@ -38,6 +38,7 @@ def test_right_kernels_pass(impl: str, cases: Path, run: Any) -> None:
         ("opens_a_link", "{cases}"),
         ("opens_a_hard_link", "{cases}"),
         ("opens_it_while_it_has_another_name", "{cases}"),
+        ("opens_many_files_first", "more than 256 files whose names end as those of case files do"),
         ("opens_memory_of_the_judge", "/proc/"),
         ("imports_tiled", "mluops_cli/implementations/tiled/psamask.py"),
     ],
