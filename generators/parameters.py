@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from generators.expressions import parse_expression
+from generators.expressions import UNCOMPUTABLE, parse_expression
 from schemas.status import BAD_PARAM
 
 Params = Mapping[str, Any]  # parameter name -> int, float, bool, text or a tuple of one of them
@@ -28,6 +28,7 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "bool": ("true or false", "of true and false"),
     "string": ("a text", "texts"),
 }
+_LONGEST: Final = 1 << 16  # values of a list that no input gives
 
 
 def c_float(value: float) -> float:
@@ -82,6 +83,19 @@ class Parameter:
         """How many values it has with these sizes and parameters, None where it is no list; errors of expressions."""
         length = self.length
         return parse_expression(length)(env) if isinstance(length, str) else length
+
+    def smallest_list(self, env: Env) -> tuple[Any, ...]:
+        """As many of its smallest values as it has.
+
+        Empty where the length can't be computed, as of an invalid case, or is that of a call with a large tensor.
+        """
+        try:
+            length = self.length_in(env) or 0
+        except UNCOMPUTABLE:
+            return ()
+        if length > _LONGEST:
+            return ()
+        return (min(self.choices.values()) if self.choices else TYPES[self.kind](self.minimum or 0),) * length
 
 
 @dataclass(frozen=True, slots=True)

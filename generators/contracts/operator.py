@@ -79,15 +79,18 @@ class Operator(ABC):
     ) -> dict[str, Any]:
         """The parameters with those that are left out and computed from the values of inputs; shapes as in baseline.
 
-        Nothing is computed from an input of a shape that isn't the contract's, as of an invalid case.
+        An input without values, such as a null pointer, and one of a shape that isn't the contract's give a list of
+        the smallest values: a call with such an input has a whole list too.
         """
         given = {name: array for name, array in inputs.items() if array is not None}
         env = self.contract.bind(self.contract.known(shapes), params)
         return dict(params) | {
             each.name: self.computed_parameter(each.name, given, env)
+            if each.computed_from in given
+            and self.contract.fits(each.computed_from, given[each.computed_from].shape, env)
+            else each.smallest_list(env)
             for each in self.contract.parameters
-            if each.computed_from in given and each.name not in params
-            if self.contract.fits(each.computed_from, given[each.computed_from].shape, env)
+            if each.computed_from and each.name not in params
         }
 
     def bounds(

@@ -115,12 +115,30 @@ def test_each_entry_of_a_given_one_is_broken_alone(tmp_path: Path) -> None:
     assert not [case for case in cases(tmp_path, f"{entry}}}") if "counts" in case.name]
 
 
-def test_an_input_of_another_rank_tells_nothing(tmp_path: Path) -> None:
-    entry = "sizes: {R: 2, L: 4}, inputs: {rows: {shape: [2, 4, 1]}}, params: {weights: [1, 2, 3]}, expect: BAD_PARAM"
+@pytest.mark.parametrize("wrong", ["inputs: {rows: {shape: [2, 4, 1]}}", "null_pointers: [rows]"])
+def test_an_input_without_values_of_the_contract_gives_a_list_of_zeros(tmp_path: Path, wrong: str) -> None:
+    """The list was empty: a second thing wrong with the call, and a kernel in C may read what is behind it."""
+    entry = f"sizes: {{R: 2, L: 4}}, {wrong}, params: {{weights: [1, 2, 3]}}, expect: BAD_PARAM"
     (case,) = cases(tmp_path, entry)
     generate(case, WriteOptions(tmp_path))
     with read_case(tmp_path / f"{case.id}.pb") as file:
-        assert bind(file, HEADS).params == {"counts": (), "weights": (1.0, 2.0, 3.0)}
+        assert bind(file, HEADS).params == {"counts": (0, 0), "weights": (1.0, 2.0, 3.0)}
+
+
+def test_a_list_that_no_input_gives_holds_the_smallest_values_unless_it_is_long() -> None:
+    """Offsets of a filter of 2^30 cells, of a call with a large tensor, would take GiB."""
+    assert Parameter("n", length="N", minimum=2).smallest_list({"N": 3}) == (2, 2, 2)
+    assert Parameter("n", length="N", choices={"b": 7, "a": 4}).smallest_list({"N": 1}) == (4,)
+    assert Parameter("n", length="N", kind="float").smallest_list({"N": 1}) == (0.0,)
+    assert Parameter("n", length="N").smallest_list({"N": 2**30}) == ()
+
+
+def test_a_list_whose_length_no_tensor_gives_is_empty(tmp_path: Path) -> None:
+    wrong = "inputs: {rows: {shape: [2, 4, 1]}}, outputs: {sums: {shape: [2, 1]}}, breaks: 2"
+    (case,) = cases(tmp_path, f"{wrong}, params: {{weights: [1, 2, 3]}}, expect: BAD_PARAM")
+    generate(case, WriteOptions(tmp_path))
+    with read_case(tmp_path / f"{case.id}.pb") as file:
+        assert bind(file, HEADS).params["counts"] == ()
 
 
 def test_a_file_without_them_is_refused(tmp_path: Path) -> None:
