@@ -48,19 +48,25 @@ class Problem(Exception):  # noqa: N818  not for users: it becomes an InputError
 def convert_parameter(parameter: Parameter, value: Any) -> Any:
     """A parameter's value as the case has it: a word's value, a tuple instead of a list; Problem where it is none."""
     if isinstance(value, list):
-        value = tuple(_of_kind(parameter.kind, each) for each in value)
-    elif isinstance(value, str) and (parameter.choices is not None or parameter.kind != "string"):
-        choices = parameter.choices or {}
-        if value not in choices:
-            hint = did_you_mean(value, choices) if choices else f": expected {_EXPECTED[parameter.kind]}"
-            raise Problem(("params", parameter.name), f"unknown word {value!r} for {parameter.name}{hint}")
-        value = choices[value]
+        words = parameter.choices is not None
+        value = tuple(_one_value(parameter, each) if words else _of_kind(parameter.kind, each) for each in value)
     else:
-        value = _of_kind(parameter.kind, value)
+        value = _one_value(parameter, value)
     wrong = misshapen(parameter, value)
     if wrong is not None:
         raise Problem(("params", parameter.name), wrong)
     return value
+
+
+def _one_value(parameter: Parameter, value: Any) -> Any:
+    """One value as the case has it: that of a word, or a number as the kind has it."""
+    if not isinstance(value, str) or (parameter.choices is None and parameter.kind == "string"):
+        return _of_kind(parameter.kind, value)
+    choices = parameter.choices or {}
+    if value not in choices:
+        hint = did_you_mean(value, choices) if choices else f": expected {_EXPECTED[parameter.kind]}"
+        raise Problem(("params", parameter.name), f"unknown word {value!r} for {parameter.name}{hint}")
+    return choices[value]
 
 
 def convert_parameters(contract: Contract, given: Raw) -> Env:

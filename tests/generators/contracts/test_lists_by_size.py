@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,16 @@ def test_a_wrong_one_is_told(tmp_path: Path, params: str, told: str) -> None:
     with pytest.raises(InputError) as raised:
         cases(tmp_path, f"sizes: {{R: 3, L: 4}}, params: {params}")
     assert told in str(raised.value)
+
+
+def test_a_list_may_hold_words_of_its_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a single value could be a word."""
+    modes = Parameter("modes", length="R", choices={"near": 0, "far": 4})
+    monkeypatch.setattr(Heads, "contract", replace(HEADS.contract, parameters=(modes,)))
+    (case,) = cases(tmp_path, "sizes: {R: 3, L: 4}, params: {modes: [far, near, 4]}")
+    assert case.params == {"modes": (4, 0, 4)}
+    with pytest.raises(InputError, match="unknown word 'fat' for modes: did you mean 'far'"):
+        cases(tmp_path, "sizes: {R: 2, L: 4}, params: {modes: [near, fat]}")
 
 
 def test_each_entry_of_a_given_one_is_broken_alone(tmp_path: Path) -> None:
