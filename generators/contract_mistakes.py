@@ -245,7 +245,8 @@ def _unknown(word: Any, where: str, known: Collection[str]) -> Iterator[Mistake]
     """Nothing where the word is known, else that it is not, with what is allowed or the nearest of many."""
     if word in known:
         return
-    allowed = f": expected one of {', '.join(known)}" if len(known) <= _LISTED else did_you_mean(str(word), known)
+    listed = sorted(known) if isinstance(known, (set, frozenset)) else known
+    allowed = f": expected one of {', '.join(listed)}" if len(known) <= _LISTED else did_you_mean(str(word), known)
     yield str(word), f"{where}: unknown {word!r}{allowed}"
 
 

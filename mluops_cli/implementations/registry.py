@@ -53,7 +53,8 @@ def implementation_named(text: str) -> Implementation:
     """
     name, _, options = text.partition(":")
     if name not in _names():
-        raise InputError(f"unknown implementation {name!r}{did_you_mean(name, _names())}")
+        hint = ": a program is exec:PROGRAM" if "/" in name or "{" in name else did_you_mean(name, _names())
+        raise InputError(f"unknown implementation {name!r}{hint}")
     return _load(name).chosen(options)(options)
 
 
@@ -69,7 +70,8 @@ def operators_of(text: str) -> tuple[str, ...]:
     """
     name, _, options = text.partition(":")
     if name not in _names():
-        raise InputError(f"unknown implementation {name!r}{did_you_mean(name, _names())}")
+        hint = ": a program is exec:PROGRAM" if "/" in name or "{" in name else did_you_mean(name, _names())
+        raise InputError(f"unknown implementation {name!r}{hint}")
     return _load(name).chosen(options).operators() or ()
 
 

@@ -42,7 +42,7 @@ class BoundResult:
         """Return where the error is largest and how far beyond; precision names the dtype of the accumulation."""
         place = "" if self.index is None else f"{list(self.index)}: "
         if math.isinf(self.ratio):
-            return f"{place}no rounding explains this difference"
+            return f"{place}no rounding in {precision} explains this difference"
         return f"{place}{self.ratio:.3g} x what any order of {precision} additions explains"
 
 

@@ -6,6 +6,7 @@ that the program writes. Exit code 0 is SUCCESS, 64 + n the operator status n; a
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 from contextlib import ExitStack
@@ -50,7 +51,11 @@ class Exec(Implementation):
         self.exchange = folder if "{dir}" in used else files
         program = shutil.which(self.command[0])
         if program is None:
-            raise InputError(f"exec: there is no program {self.command[0]!r}")
+            is_file = os.path.isfile(self.command[0])
+            problem = (
+                f"{self.command[0]!r} is not executable" if is_file else f"there is no program {self.command[0]!r}"
+            )
+            raise InputError(f"exec: {problem}")
         self.command[0] = program
         sweep()
 

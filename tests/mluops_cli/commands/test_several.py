@@ -70,6 +70,7 @@ def test_what_there_is_of_one_implementation_only_is_refused_before_anything_run
     ("wrong", "words"),
     [
         ("tild", "unknown implementation 'tild': did you mean 'tiled'?"),
+        ("./kernel {dir}", "unknown implementation './kernel {dir}': a program is exec:PROGRAM"),
         ("python:none.py:f", "none.py"),
         (f"python:{PLUGIN}:rigt", "rigt"),
     ],

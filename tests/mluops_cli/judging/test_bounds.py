@@ -105,4 +105,4 @@ def test_records_and_sentences() -> None:
     assert BoundResult(9690.25, (0, 3)).sentence("float32") == (
         "[0, 3]: 9.69e+03 x what any order of float32 additions explains"
     )
-    assert BoundResult(INF, (4,)).sentence("float32") == "[4]: no rounding explains this difference"
+    assert BoundResult(INF, (4,)).sentence("float32") == "[4]: no rounding in float32 explains this difference"

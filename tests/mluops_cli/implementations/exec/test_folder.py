@@ -218,6 +218,7 @@ def test_a_program_that_writes_nothing_fails(
         ("./program {dir} {out}", InputError, "it has {dir}, {out}"),
         ("./program '{dir}", InputError, "can't be split into words"),
         ("no-such-program-here {dir}", InputError, "there is no program 'no-such-program-here'"),
+        (f"{__file__} {{dir}}", InputError, "test_folder.py' is not executable"),
     ],
 )
 def test_wrong_commands(command: str, error: type[Exception], message: str) -> None:
