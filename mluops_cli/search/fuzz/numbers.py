@@ -113,10 +113,12 @@ def contract_numbers(contract: Contract) -> Iterator[Number]:
         if size not in contract.data_sizes:
             low = 0 if contract.zero_elements.get(size) == SUCCESS else 1
             yield Number(size, None, low, INT_MAX, extent=True)
+    dims = {dim.text for tensor in contract.tensors.values() for dim in tensor.dims}
     for parameter in contract.passed_parameters:
-        # One that follows from the others is left to do so, as are lists whose length does; C floats and texts keep
-        # their defaults.
-        if not (parameter.follows or isinstance(parameter.length, str)) and parameter.kind in ("int", "bool"):
+        # One that follows from the others is left to do so unless it is a dim, as are lists whose length does; C floats
+        # and texts keep their defaults.
+        follows = parameter.follows and parameter.name not in dims
+        if not (follows or isinstance(parameter.length, str)) and parameter.kind in ("int", "bool"):
             yield from _of_parameter(parameter, extent=parameter.name in extents)
 
 

@@ -94,6 +94,16 @@ def test_sizes_that_kernels_stumble_over_are_drawn() -> None:
     assert len(unequal) > len(calls) / 2
 
 
+def test_a_dim_is_drawn_though_it_has_a_default() -> None:
+    """num_active_out was N in all calls: no output without a site, and no site without an output."""
+    calls = [each.entry for each in drawn(domain_of("indice_convolution_forward"))]
+    plain = [each for each in calls if each["params"].get("sub_m", "default") == "default"]
+    more = [each["params"]["num_active_out"] > each["sizes"]["N"] for each in plain]
+    fewer = [each["params"]["num_active_out"] < each["sizes"]["N"] for each in plain]
+    assert min(sum(more), sum(fewer)) > COUNT // 6
+    assert len(calls) - len(plain) > COUNT // 30  # with sub_m the two are equal
+
+
 def test_a_tiny_call_takes_no_long_time() -> None:
     """Samples of a bin are in no tensor: their number squared would take seconds."""
     ratios = []
