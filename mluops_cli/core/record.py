@@ -158,7 +158,7 @@ class Record:
     @property
     def params_text(self) -> str:
         """The parameters in one line: `h_mask=3, pad=[1, 1]`."""
-        return ", ".join(f"{name}={value}" for name, value in self.params.items())
+        return ", ".join([f"{name}={value}" for name, value in self.params.items()])
 
     @property
     def relations_not_run(self) -> dict[str, str]:

@@ -44,18 +44,18 @@ class Tally:
     repeats: Counter[str] = field(default_factory=Counter)  # worst verdict on repeated calls -> cases
     partial: bool = False
 
-    def add(self, one: Counted) -> None:
-        """Count one record."""
+    def add(self, one: Counted, number: int = 1) -> None:
+        """Count one record, or a number of equal ones."""
         status, blame, unexpected, beyond, op, valid, repeat = one
-        self.counts[status] += 1
-        self.unexpected += unexpected
-        self.beyond += beyond
+        self.counts[status] += number
+        self.unexpected += number * unexpected
+        self.beyond += number * beyond
         if repeat:
-            self.repeats[repeat] += 1
+            self.repeats[repeat] += number
         if valid:
-            self.valid[op] += 1
+            self.valid[op] += number
             if status == "skip":
-                self.skipped[op] += 1
+                self.skipped[op] += number
             elif status != "empty":
                 self.judged.add(op)
         if status in FAILING:

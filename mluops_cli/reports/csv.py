@@ -71,14 +71,14 @@ def _columns(
     yield [record.params_text for record in records]
 
 
-def _cells(values: Sequence[Any]) -> list[Any]:
+def _cells(values: list[Any]) -> list[Any]:
     """A column's values with their texts escaped; in most columns no text needs it."""
     kinds = {*map(type, values)}
     if str not in kinds:
-        return [*values]
+        return values
     texts = {*values} if kinds == {str} else {value for value in values if isinstance(value, str)}
     odd = {text: cell for text in texts if (cell := _cell(text)) != text}
-    return [odd.get(value, value) if isinstance(value, str) else value for value in values] if odd else [*values]
+    return [odd.get(value, value) if isinstance(value, str) else value for value in values] if odd else values
 
 
 def _cell(value: str) -> str:

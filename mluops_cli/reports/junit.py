@@ -95,7 +95,8 @@ def _suite(run: FinishedRun, prefix: str, op: str, records: Sequence[Record]) ->
     suite.errors, suite.skipped = kinds.count(Error), kinds.count(Skipped)
     suite.time = round(sum(record.seconds or 0.0 for record in records), 3)
     head = _xml(suite).removesuffix("</testsuite>")
-    cases = (_case(record, prefix, repeated=record.case in run.repeats) for record in records)
+    repeats = run.repeats
+    cases = (_case(record, prefix, repeated=record.case in repeats) for record in records)
     return "".join((head, *cases, "</testsuite>\n")).encode()
 
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 from mluops_cli.core.record import Record
 from mluops_cli.core.units import format_microseconds, format_rate
 
-_PEAKS: Final = ("peak_bandwidth", "peak_ops", "peaks")  # keys of perf
 PEAK_NAMES: Final = {"io": "bandwidth", "compute": "arithmetic", None: "peak"}  # by perf's bottleneck
 
 
@@ -29,7 +28,8 @@ def perf_value(record: Record, name: str) -> Any:
 
 def describe_peaks(records: Iterable[Record]) -> list[str]:
     """The peaks that efficiencies are fractions of, with their source: 6.01 GB/s and 44.8 Gop/s (H100). Each once."""
-    known = {tuple(map(record.perf.get, _PEAKS)): None for record in records if record.perf}
+    measured = (record.perf for record in records if record.perf)
+    known = dict.fromkeys((perf.get("peak_bandwidth"), perf.get("peak_ops"), perf.get("peaks")) for perf in measured)
     return [
         f"{' and '.join(format_rate(rate, unit) for rate, unit in ((bandwidth, 'B'), (ops, 'op')) if rate)} ({source})"
         for bandwidth, ops, source in known

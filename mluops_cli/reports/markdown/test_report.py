@@ -101,6 +101,15 @@ class OperatorReport:
         """How many cases there are of each kind, in the order of their first cases."""
         return Counter(map(_kind, self.records))
 
+    @cached_property
+    def _split(self) -> tuple[list[Record], list[Record]]:
+        """The valid cases, and the invalid ones."""
+        valid: list[Record] = []
+        invalid: list[Record] = []
+        for record in self.records:
+            (valid if record.legal else invalid).append(record)
+        return valid, invalid
+
     @property
     def category(self) -> str:
         """The operator's category, which decides its thresholds."""
@@ -113,12 +122,13 @@ class OperatorReport:
 
     def accuracy(self) -> list[Accuracy]:
         """A row per output, criterion and threshold."""
-        rows: dict[tuple[str, str, float | None], _Measured] = defaultdict(_Measured)
+        found: dict[tuple[Any, ...], _Measured] = defaultdict(_Measured)
         for record in self.records:
             for output, criterion in judged(record):
-                name = f"{criterion.get('name')} {criterion.get('part', '')}".strip()
-                rows[output, name, criterion.get("threshold")].add(criterion)
-        return [_accuracy(*key, found) for key, found in sorted(rows.items(), key=lambda row: str(row[0]))]
+                get = criterion.get
+                found[output, get("name"), get("part", ""), get("threshold")].add(criterion)
+        rows = [((of, f"{name} {part}".strip(), limit), sums) for (of, name, part, limit), sums in found.items()]
+        return [_accuracy(*row, sums) for row, sums in sorted(rows, key=lambda each: str(each[0]))]
 
     def checklist(self) -> list[Check]:
         """The contract's limits beside what was tested."""
@@ -155,18 +165,19 @@ class OperatorReport:
 
     def checks(self) -> list[Record]:
         """The cases that the operator must refuse."""
-        return [record for record in self.records if not record.legal]
+        return self._split[1]
 
     def performance(self) -> list[Record]:
         """The cases that were timed."""
-        timed = [record for record in self.records if record.latency_us is not None and record.legal]
-        return rated(timed) or [record for record in timed if record.suite == "network"]
+        valid, _ = self._split
+        return rated(valid) or [each for each in valid if each.latency_us is not None and each.suite == "network"]
 
     def _varying(self) -> Counter[str]:
         """Worst verdict on repeated calls -> valid cases."""
         if not self.repeats:
             return Counter()
-        return Counter(self.repeats[each.case] for each in self.records if each.legal and each.case in self.repeats)
+        valid, _ = self._split
+        return Counter(self.repeats[each.case] for each in valid if each.case in self.repeats)
 
     def _count(self, test: Callable[[Kind], bool]) -> int:
         return sum(number for kind, number in self.kinds.items() if test(kind))

@@ -43,3 +43,19 @@ def test_c3_strict_wants_what_is_expected_beyond_the_design(got: str | None, cod
     tally.add(record.counted)
     assert tally.exit_code() == 0
     assert tally.exit_code(strict=True) == code
+
+
+def test_a_number_of_equal_records_counts_like_each_of_them() -> None:
+    found = [
+        Counted("pass", op="a", valid=True, beyond=True, repeat="identical"),
+        Counted("pass", op="a", unexpected=True),
+        Counted("skip", op="b", valid=True),
+        Counted("error", "case", op="b"),
+    ]
+    one_by_one, together = Tally(), Tally()
+    for counted in found:
+        together.add(counted, 3)
+        for _ in range(3):
+            one_by_one.add(counted)
+    assert together == one_by_one
+    assert together.total == 12
