@@ -72,8 +72,8 @@ class FinishedRun:
     def tally(self) -> Tally:
         """The records counted."""
         tally = Tally(partial=_is_partial(self.summary.get("shard")))
-        for record in self.records:
-            tally.add(record.counted)
+        for counted, number in Counter(record.counted for record in self.records).items():
+            tally.add(counted, number)
         return tally
 
     @cached_property
@@ -186,9 +186,10 @@ def read_run(out: Path, change: Callable[[Record], Record] | None = None) -> Fin
             if record.case in seen:
                 raise InputError(f"two results of {record.case}, expected one", SourceLocation(str(out / RESULTS)))
             seen.add(record.case)
-            _share_strings(record)
             counts[record.status] += 1
-            records.append(change(record) if change else record)
+            kept = change(record) if change else record
+            _share_strings(kept)
+            records.append(kept)
     _check_counts(out, counts, summary)
     return FinishedRun(out, records, summary)
 
@@ -227,6 +228,23 @@ def _share_strings(record: Record) -> None:
     record.op, record.suite, record.impl = sys.intern(record.op), sys.intern(record.suite), sys.intern(record.impl)
     record.platform, record.device = sys.intern(record.platform), sys.intern(record.device)
     record.options_hash = sys.intern(record.options_hash)
+    if record.operator_status:
+        record.operator_status = sys.intern(record.operator_status)
+    for output in record.outputs.values():
+        for criterion in output.get("criteria", ()):
+            _share_values(criterion)
+    for tensor in record.tensors.values():
+        _share_values(tensor)
+    if record.perf:
+        _share_values(record.perf)
+
+
+def _share_values(found: Any) -> None:
+    """Keep one copy of the texts of a dict: the names of a criterion, a dtype, a layout, a timer."""
+    if isinstance(found, dict):
+        for name, value in found.items():
+            if type(value) is str:
+                found[name] = sys.intern(value)
 
 
 def _check_counts(out: Path, counts: Counter[str], summary: Mapping[str, Any]) -> None:

@@ -73,6 +73,29 @@ def test_collection_goes_on_as_before() -> None:
     assert gc.isenabled()
 
 
+def test_equal_texts_of_records_are_kept_once(tmp_path: Path) -> None:
+    tensors = {"x": {"role": "input", "dtype": "bfloat16", "layout": "NHWC", "dims": [2, 3]}}
+    first, second = read_run(
+        write_run(
+            tmp_path,
+            [
+                record(case, operator_status="SUCCESS", tensors=tensors, perf={"timer": "host", "peaks": "MLU370-X8"})
+                for case in ("op/s/a", "op/s/b")
+            ],
+        )
+    ).records
+    assert first.perf is not None
+    assert second.perf is not None
+    assert first.operator_status is second.operator_status
+    assert first.tensors == second.tensors == tensors
+    for name in ("role", "dtype", "layout"):
+        assert first.tensors["x"][name] is second.tensors["x"][name]
+    for name in ("timer", "peaks"):
+        assert first.perf[name] is second.perf[name]
+    one, other = (next(judged(each)).criterion for each in (first, second))
+    assert one["name"] is other["name"]
+
+
 def test_a_folder_without_results(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no results.jsonl: expected the --out folder of a `mluops run`"):
         read_run(tmp_path)
