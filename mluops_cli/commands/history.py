@@ -108,7 +108,7 @@ def trend(keywords: str | None, html: Path | None, file: Path) -> int:
         return PASSED
     for each in found:
         click.echo(brief(str(each)))
-    changes = counted(len(found), "change") if found else "no change"
+    changes = counted(len(found), "change") if found else "no failing case and no changed latency"
     click.echo(f"{changes} in {counted(number, 'case')} and {counted(len(runs), 'run')}")
     return PASSED
 

@@ -8,6 +8,7 @@ from typing import Final
 # Addresses differ from run to run: without them equal faults have equal reasons.
 _ERROR: Final = re.compile(r"(?:ERROR|WARNING): \w+Sanitizer: (?:(?! on (?:unknown )?address| at pc | \(pid).)+")
 _ACCESS: Final = re.compile(r"^(?:READ|WRITE) of size \d+", re.MULTILINE)
+_MAP: Final = re.compile(r"^Shadow bytes around .*", re.MULTILINE | re.DOTALL)
 _PLACE: Final = re.compile(r"^SUMMARY: \w+Sanitizer: [A-Za-z]\S* (\S.*)$", re.MULTILINE)
 
 
@@ -19,3 +20,8 @@ def sanitizer_report(printed: str) -> str:
     access, place = _ACCESS.search(printed, error.end()), _PLACE.search(printed, error.end())
     parts = (error[0].rstrip(), access and access[0], place and place[1].rstrip())
     return ", ".join(each for each in parts if each)
+
+
+def without_map(printed: str) -> str:
+    """The text without the map of memory, with its legend, that ends a report of AddressSanitizer."""
+    return _MAP.sub("", printed) if _ERROR.search(printed) else printed

@@ -20,6 +20,7 @@ from mluops_cli.core.record import VARIES_BEYOND, Record
 from mluops_cli.core.statuses import FAILING, PASSING
 from mluops_cli.core.tally import Tally
 from mluops_cli.core.units import format_fraction, format_microseconds
+from mluops_cli.processes.sanitizer_reports import without_map
 from mluops_cli.reports.cautions import TITLES, Caution, cautions, repeats_summary
 from mluops_cli.reports.performance import PEAK_NAMES, describe_peaks
 from mluops_cli.reports.progress import RunProgress
@@ -231,7 +232,7 @@ class ConsoleReport:
 def failure_lines(record: Record) -> Iterator[str]:
     """The reason, the last lines that the implementation printed, and the command that runs the case alone."""
     yield f"{record.status.upper()} {record.case}: {record.reason}"
-    printed = record.printed.rstrip().splitlines()
+    printed = without_map(record.printed).rstrip().splitlines()
     if len(printed) > _PRINTED:
         yield f"  printed (the last {_PRINTED} of {len(printed)} lines; all are in results.jsonl):"
     elif printed:

@@ -156,7 +156,10 @@ def test_since_when_a_case_fails(file: Path, tmp_path: Path, cli: Cli) -> None:
     assert first.startswith(f"fails since run 5 (c4): {A} (")
     assert "on card): the reason of a crash" in first
     assert last == "1 change in 2 cases and 6 runs"
-    assert cli("history", "trend", "-k", "general/b", "--file", file).out == "no change in 1 case and 6 runs\n"
+    assert (
+        cli("history", "trend", "-k", "general/b", "--file", file).out
+        == "no failing case and no changed latency in 1 case and 6 runs\n"
+    )
     found = cli("history", "bisect", A, "--file", file).out.splitlines()
     assert [line.partition(":")[0] for line in found[::2]] == [
         "passed in run 2 (c1)", "failed in run 3 (c2)", "passed in run 4 (c3)", "fails since run 5 (c4)"
@@ -180,7 +183,9 @@ def test_a_verdict_counts_whether_or_not_latencies_were_measured(
     key: str, file: Path, tmp_path: Path, cli: Cli
 ) -> None:
     fill(file, tmp_path / "runs", verdict_runs("pppffp", perf=None, **{key: "other"}))
-    assert cli("history", "trend", "--file", file).out == "no change in 1 case and 6 runs\n"
+    assert (
+        cli("history", "trend", "--file", file).out == "no failing case and no changed latency in 1 case and 6 runs\n"
+    )
     found = cli("history", "bisect", A, "--file", file).out.splitlines()
     assert found[0].startswith("failed from run 4 (c3) to run 5 (c4): op/general/a (tiled on card): ")
     assert found[1] == "  not yet in run 3 (c2): git log c2..c3"
@@ -259,7 +264,9 @@ def test_figures_of_other_devices_options_and_cases_are_not_compared(
     values = slower(history(0, "uniform"), 2.0)
     runs = [[timed(A, value, **({key: "other"} if index >= SLOWER else {}))] for index, value in enumerate(values)]
     fill(file, tmp_path / "runs", runs)
-    assert cli("history", "trend", "--file", file).out == "no change in 1 case and 60 runs\n"
+    assert (
+        cli("history", "trend", "--file", file).out == "no failing case and no changed latency in 1 case and 60 runs\n"
+    )
 
 
 def test_the_page_shows_each_suite_and_each_case(file: Path, tmp_path: Path, cli: Cli) -> None:

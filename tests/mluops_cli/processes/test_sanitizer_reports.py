@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mluops_cli.processes.sanitizer_reports import sanitizer_report
+from mluops_cli.processes.sanitizer_reports import sanitizer_report, without_map
 
 OVERFLOW = """before
 ==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x61f000001a80 at pc 0x55 bp 0x7f sp 0x7f
@@ -32,3 +32,9 @@ RACE = "WARNING: ThreadSanitizer: data race (pid=7)\n  Write of size 4 at 0x1 by
 )
 def test_report(printed: str, report: str) -> None:
     assert sanitizer_report(printed) == report
+
+
+def test_the_map_of_the_memory_is_left_out_of_a_report_alone() -> None:
+    legend = "  0x1: fa fa\nShadow byte legend\n==7==ABORTING\n"
+    assert without_map(OVERFLOW + legend) == OVERFLOW.partition("Shadow")[0]
+    assert without_map(f"Shadow bytes around nothing\n{legend}") == f"Shadow bytes around nothing\n{legend}"

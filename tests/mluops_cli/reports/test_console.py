@@ -126,6 +126,10 @@ def test_d3_what_an_implementation_printed_last_stands_under_its_failure() -> No
     short = shown([record(1, "fail", printed="only this"), record(2, printed="of a pass")])
     assert "  printed:\n    only this\n" in short
     assert "of a pass" not in short
+    legend = "Shadow bytes around the buggy address:\n" + "  0x1: fa\n" * 30
+    under_asan = shown([record(1, "crash", printed=f"{report}\n    #0 main kernel.c:12\n{legend}")])
+    assert f"  printed:\n    {report}\n        #0 main kernel.c:12\n" in under_asan
+    assert "0x1: fa" not in under_asan
 
 
 def test_c3_unexpected_answers_beyond_the_design_are_told() -> None:
