@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from generators.contracts.model import Contract, Coordinate, Env, Parameter, Params, RowSum, Rule, Shape, TensorSpec
     from generators.contracts.operator import Array, Arrays, Operator
     from generators.contracts.relations import Relation
+    from generators.error_bounds.precision import rounding
+    from generators.error_bounds.sums import sum_bound
     from schemas.criteria import Criterion
     from schemas.errors import InputError
 
@@ -36,6 +38,8 @@ __all__ = [
     "Rule",
     "Shape",
     "TensorSpec",
+    "rounding",
+    "sum_bound",
 ]
 
 _HOMES: Final = {
@@ -54,6 +58,8 @@ _HOMES: Final = {
     "Rule": "generators.contracts.model",
     "Shape": "generators.contracts.model",
     "TensorSpec": "generators.contracts.model",
+    "rounding": "generators.error_bounds.precision",
+    "sum_bound": "generators.error_bounds.sums",
 }
 
 

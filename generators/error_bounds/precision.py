@@ -62,7 +62,10 @@ class Rounding:
 
 
 def rounding(accumulation: str, output: str) -> Rounding:
-    """The Rounding of two dtypes by name; KeyError for a dtype without one."""
+    """The roundings of a kernel that accumulates in one dtype and stores its output in another, for sum_bound.
+
+    Dtypes by name: "half", "bfloat16", "float", "double"; KeyError for another.
+    """
     return Rounding(PRECISIONS[accumulation], PRECISIONS[output])
 
 

@@ -8,10 +8,13 @@ from generators.error_bounds.precision import Array, Rounding, stored
 
 
 def sum_bound(terms: Array, counts: Array, baseline: Array, rounding: Rounding) -> Array:
-    """gamma(n - 1) S + the output's rounding + n t per element, float32.
+    """How far sums of n terms may be from the baseline: gamma(n - 1) S + the output's rounding + n t, in float32.
 
-    terms is S, the sum of the absolute values, counts the number n of terms (broadcast over terms), baseline the
-    rounded sum. One term is a copy: 0, or t where it may be flushed; no term gives 0. An accumulation coarser than the
+    terms is S per element, the sum of the absolute values, in float64 and of the output's shape; counts is n, broadcast
+    over terms; baseline is the rounded sum. n products count as n + 1 terms. NaN, which is no answer, where a partial
+    sum may overflow. Source: Higham 2002, section 4.2; docs/judging.md.
+
+    One term is a copy: 0, or t where it may be flushed; no term gives 0. An accumulation coarser than the
     terms rounds the first one too when it is added to zero: the zero counts as a term then, n + 1 stands for n.
     """
     t = rounding.smallest

@@ -7,8 +7,11 @@ import shutil
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 
+from generators.operator_registry import operators
+from mluops_cli.implementations.plugins import load_plugins
 from mluops_cli.main import cli as group
 from schemas.protos import messages as proto
 from schemas.wire.value_fields import BITS, FIELDS
@@ -74,7 +77,7 @@ def test_the_new_operator(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     _, drafted, written, right, faulty, _, fuzzed, _ = follow("new-operator.md", tmp_path, cli)
     (missing,) = blocks("new-operator.md", "text")
-    assert f"{tmp_path}/ball_query/{missing}" in drafted
+    assert missing.replace("/home/me", str(tmp_path)) in drafted
     assert re.search(r"^1 failed, \d+ passed, \d+ skipped", drafted, re.MULTILINE)
     assert re.search(r"^\d+ passed in", written, re.MULTILINE)
     assert re.search(r"^\d+ cases in .*: \d+ pass$", right, re.MULTILINE)
@@ -83,6 +86,21 @@ def test_the_new_operator(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPa
     assert "0 findings" in fuzzed
     page = (tmp_path / "ball_query" / "out" / "docs" / "ball_query.md").read_text(encoding="utf-8")
     assert "how many indices a center has" in page
+
+
+@pytest.mark.usefixtures("own_plugins")
+def test_the_error_bound_of_the_new_operator(tmp_path: Path) -> None:
+    (block,) = [step for step in steps("new-operator.md") if isinstance(step, Block) and step.name == "row_sums.py"]
+    write(block, tmp_path)
+    load_plugins([tmp_path / "row_sums.py"])
+    x = np.random.default_rng(1).uniform(-1, 1, (9, 300)).astype(np.float32)
+    operator, shapes = operators()["row_sums"], {"x": x.shape, "y": (9,)}
+    baseline = operator.baseline({"x": x}, shapes, {})
+    bound = operator.bounds({"x": x}, shapes, {}, baseline)["y"]
+    for ordered in (x, x[:, ::-1], np.sort(x, axis=1)):
+        single, half = (np.cumsum(ordered, axis=1, dtype=dtype)[:, -1] for dtype in (np.float32, np.float16))
+        assert (abs(single - baseline["y"]) <= bound).all()
+        assert (abs(half - baseline["y"]) > bound).any()
 
 
 def test_the_page_of_case_files(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
