@@ -76,6 +76,16 @@ def dtype_named(name: str) -> DType | None:
     return DTYPES.get(_ALIASES.get(name, name))
 
 
+_KINDS: Final = {"f": "float", "i": "integer", "u": "unsigned", "b": "bool", "c": "complex"}  # of NumPy's own dtypes
+
+
+def is_of_kind(held: np.dtype[Any], name: str) -> bool:
+    """Whether a NumPy dtype is of the kind of the dtype of that name; signed and unsigned integers are of one kind."""
+    known = {each.storage: each.kind for each in _ALL if each.storage is not None}
+    kinds = {known.get(held, _KINDS.get(held.kind, "other")), DTYPES[name].kind}
+    return len(kinds) == 1 or kinds == {"integer", "unsigned"}
+
+
 LAYOUTS: Final[tuple[str, ...]] = (
     "NCHW", "NHWC", "HWCN", "NDHWC", "ARRAY", "TNC", "NTC", "NCDHW", "NC", "NLC", "NCL",
 )  # fmt: skip

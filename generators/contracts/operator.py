@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from generators.contracts.model import Contract, Env, Params, Shape
+from generators.contracts.outputs import author_line, checked_outputs
 from generators.error_bounds.checking import checked_bound
 from generators.expressions import parse_expression
 from schemas.dtypes import DTYPES
@@ -51,21 +52,23 @@ class Operator(ABC):
         """The outputs of the reference kernel by name, in the contract's order: the one way to a baseline.
 
         shapes are those of inputs and outputs; sizes that depend on the data are ignored. InputError where the values
-        of an input are outside the contract, and where the kernel raises NotImplementedError; MluopsError where it
-        returns other outputs than the contract's.
+        of an input are outside the contract, and where the kernel raises NotImplementedError. MluopsError, with a line
+        of the kernel, where it raises another exception, and where it returns other outputs than the contract's, or one
+        whose dtype is of another kind.
         """
         given, env = self.check_inputs(inputs, shapes, params)
+        code, kernel = type(self).reference.__code__, f"reference kernel of {self.contract.op}"
+        place = SourceLocation(code.co_filename, code.co_firstlineno)
         try:
             outputs = self.reference(given, env)
         except NotImplementedError as error:
-            code = type(self).reference.__code__
-            text = f"the reference kernel of {self.contract.op} is not written: {error}"
-            raise InputError(text, SourceLocation(code.co_filename, code.co_firstlineno)) from None
-        wanted = [tensor.name for tensor in self.contract.given(env).outputs]
-        if set(outputs) != set(wanted):
-            text = f"returns {sorted(outputs)}, its contract says {wanted}"
-            raise MluopsError(f"reference kernel of {self.contract.op} {text}")
-        return {name: outputs[name] for name in wanted}
+            raise InputError(f"the {kernel} is not written: {error}", place) from None
+        except MluopsError:
+            raise
+        except Exception as error:
+            raised = f"{type(error).__name__}: {error}"
+            raise MluopsError(f"{author_line(code, error)}: {kernel}: {raised}") from error
+        return checked_outputs(f"{place}: {kernel}", self.contract.given(env).outputs, outputs)
 
     def computed_parameter(self, parameter: str, inputs: Arrays, env: Env) -> Any:
         """The list, a tuple, of a parameter that a spec leaves out: computed from an input (Parameter.computed_from).

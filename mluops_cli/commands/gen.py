@@ -30,7 +30,7 @@ from mluops_cli.commands.options import (
 from mluops_cli.commands.problems import report_problem, report_warning
 from mluops_cli.commands.terminal_tables import table_lines
 from mluops_cli.core.filters import parse_keywords
-from mluops_cli.core.statuses import NOTHING_SELECTED, WRONG_INPUT
+from mluops_cli.core.statuses import NOTHING_SELECTED, OUR_FAILURE, WRONG_INPUT
 from mluops_cli.core.units import format_bytes
 from mluops_cli.implementations.plugins import load_plugins
 from schemas.case_ids import id_parts
@@ -257,13 +257,15 @@ def _write(
         tasks = [task for task in plan.tasks if task.id not in kept]
         prepare = partial(load_plugins, tuple(plugins))
         with closing(run_tasks(tasks, options.jobs, prepare, lock)) as results:
-            for _, result in _shown(results, len(tasks)):
+            for case, result in _shown(results, len(tasks)):
                 if isinstance(result, UnavailableError):
                     raise result  # a full disk is not the case's fault: the next one would fail too
                 if isinstance(result, MluopsError):
-                    problems[str(result)] += 1
-                    if problems[str(result)] == 1:  # a missing reference kernel is one of all cases
-                        report_problem(result)
+                    text = str(result)
+                    problems[text] += 1
+                    if problems[text] == 1:  # a missing reference kernel is one of all cases
+                        named = result.exit_code != OUR_FAILURE or case in text
+                        report_problem(text if named else f"{case}: {text}")
                     code = max(code, result.exit_code)
                 else:
                     for warning in result.get("warnings", ()):
