@@ -158,7 +158,7 @@ def test_an_interrupt_loses_no_finding(kernels: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "mluops_cli", *command, "--save", save, "-j", "1"], stdout=subprocess.PIPE, text=True
     )
-    wait_until(save.exists, 120)
+    wait_until(save.exists)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ import numpy as np
 import psutil
 import pytest
 
+from mluops_cli.execution import supervisor
+from mluops_cli.execution.workers.case_answer import Answer, answer_of
+from mluops_cli.execution.workers.handle import WorkerProcess
 from mluops_cli.main import main
 from schemas.casefiles.reading import write_case
 from schemas.protos import messages as proto
@@ -40,12 +44,19 @@ TEN = {
 TEN_WORDS = {f"{SUITE}/{way}": status for way, (status, _) in TEN.items()}
 
 
-def write_ten(folder: Path) -> None:
+HANGING = tuple(way for way, (status, _) in TEN.items() if status == "timeout")
+
+
+def write_ways(folder: Path, ways: Iterable[str] = tuple(TEN)) -> None:
     """A case per way of TEN, for the callable `everything`."""
-    ways = list(misbehaving.WAYS)
-    for way in TEN:
-        number = ways.index(way) if way in ways else None
-        write_psamask(folder, way, h_mask=3 if number is None else misbehaving.FIRST + number)
+    for way in ways:
+        write_psamask(folder, way, h_mask=mask_of(way))
+
+
+def mask_of(way: str) -> int:
+    """The h_mask by which `everything` knows a way; a right one for a name that is none."""
+    known = list(misbehaving.WAYS)
+    return misbehaving.FIRST + known.index(way) if way in known else 3
 
 
 def case_node(op: str = "psamask_forward", suite: str = "general", name: str = "case", **meta: Any) -> Any:
@@ -82,8 +93,8 @@ def write_psamask(
     return path
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
-    """What the condition answers with as soon as that is true."""
+def wait_until(condition: Callable[[], Any], seconds: float = 600.0) -> Any:
+    """What the condition answers with as soon as that is true; the seconds end a test that waits in vain."""
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "waited in vain"
@@ -95,6 +106,18 @@ def sleeping(*seconds: int) -> list[psutil.Process]:
     """The processes of this run of the tests that sleep so long."""
     wanted = [["sleep", misbehaving.duration(each)] for each in seconds]
     return [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] in wanted]
+
+
+@pytest.fixture
+def _only_hanging_cases_are_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """--timeout holds for the ways of HANGING and for TRIGGER: other cases take as long as the machine needs."""
+    masks = {misbehaving.TRIGGER, *map(mask_of, HANGING)}
+
+    def answer(worker: WorkerProcess, timeout: float) -> Answer | None:
+        hangs = worker.facts.get("params", {}).get("h_mask") in masks
+        return answer_of(worker, timeout if hangs else math.inf)
+
+    monkeypatch.setattr(supervisor, "answer_of", answer)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from tests.mluops_cli.execution.conftest import (
     sleeping,
     wait_until,
     write_psamask,
-    write_ten,
+    write_ways,
 )
 
 from . import misbehaving
@@ -82,8 +81,9 @@ def test_each_way_gets_its_word_and_the_case_after_it_passes(tmp_path: Path, run
     assert left_behind() == []
 
 
+@pytest.mark.usefixtures("_only_hanging_cases_are_late")
 def test_ten_cases_on_four_workers(tmp_path: Path, run: Any) -> None:
-    write_ten(tmp_path / "cases")
+    write_ways(tmp_path / "cases")
     reports = {name: tmp_path / f"report.{name}" for name in ("xml", "html", "md", "csv")}
     options = [f"--{'junit' if name == 'xml' else name}={path}" for name, path in reports.items()]
     limits = ("--timeout", "3", "--memory", "400MiB")
@@ -137,11 +137,10 @@ def test_a_crash_keeps_what_was_printed(folder: Path, run: Any) -> None:
     assert "misbehaving.py" in printed  # where it fell, from faulthandler
 
 
+@pytest.mark.usefixtures("_only_hanging_cases_are_late")
 @pytest.mark.parametrize("way", ["endless", "stuck_in_c"])
 def test_a_hang_is_ended_with_all_it_started(way: str, folder: Path, run: Any) -> None:
-    start = time.monotonic()
     ran = run(folder, "--impl", f"python:{PLUGIN}:{way}", "--timeout", "1", "-j", "2")
-    assert time.monotonic() - start < 8
     assert ran.code == 1
     assert ran.records[BAD]["status"] == "timeout"
     assert ran.records[BAD]["reason"] == "no answer within 1 s"

@@ -2,20 +2,80 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from mluops_cli.execution.cluster import client as fleet
+from mluops_cli.execution.cluster import members
 from tests.mluops_cli.execution.conftest import wait_until
 
 SCHEDULER = "scheduler"
+PATIENCE = 3600.0  # seconds: longer than any test takes, on a loaded machine too
+# A kernel whose first call on each worker (WHO) is right, and whose later ones wait for a file beside it.
+WAITING = """
+import os, pathlib, time
+from tests.mluops_cli.execution.misbehaving import right
+folder = pathlib.Path(__file__).parent
+def kernel(*arguments):
+    first = folder / f"first-{os.environ.get('WHO')}"
+    while first.exists() and not (folder / "go").exists():
+        time.sleep(0.02)
+    first.touch()
+    return right(*arguments)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that gives up nothing because the machine is slow; a test of a limit sets that limit."""
+    for name in ("_CONNECT", "_LOADING", "_UNREACHABLE", "_GRACE"):
+        monkeypatch.setattr(fleet, name, PATIENCE)
+    for name in ("_SILENT", "_REPLACEMENT"):
+        monkeypatch.setattr(members, name, PATIENCE)
+
+
+@contextlib.contextmanager
+def meanwhile(action: Callable[[], None]) -> Iterator[None]:
+    """Do something in a thread while the block runs; its exception is the test's."""
+    raised: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            action()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=guarded)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+    if raised:
+        raise raised[0]
+
+
+def records_in(folder: Path, worker: str = "") -> int:
+    """How many records the run has so far, of a worker or of all."""
+    path = folder / "out" / "results.jsonl"
+    text = path.read_text() if path.exists() else ""
+    return text.count(f'"worker": "{worker}"' if worker else "\n")
+
+
+def waiting_kernel(folder: Path) -> str:
+    """--impl of WAITING; a file "go" in the folder lets it go on."""
+    (folder / "waiting.py").write_text(WAITING)
+    return f"python:{folder / 'waiting.py'}:kernel"
 
 
 class Dask:
@@ -29,14 +89,14 @@ class Dask:
         """Start the scheduler."""
         file = self.folder / "scheduler.json"
         self._start(SCHEDULER, "scheduler", "--scheduler-file", str(file), "--port", "0", "--no-dashboard")
-        wait_until(lambda: file.exists() and file.read_text().endswith("}"), 60)  # it is there before it is whole
+        wait_until(lambda: file.exists() and file.read_text().endswith("}"))  # it is there before it is whole
         self.address = str(json.loads(file.read_text())["address"])
 
     def worker(self, name: str, resource: str = "MLU=1", *options: str, **environment: str) -> None:
         """Start a worker with one thread; environment is added to its own."""
         always = ("--name", name, "--nthreads", "1", "--no-nanny", "--resources", resource, "--no-dashboard")
         folder = ("--local-directory", str(self.folder / name))
-        self._start(name, "worker", self.address, *always, *folder, *options, **environment)
+        self._start(name, "worker", self.address, *always, *folder, *options, WHO=name, **environment)
 
     def workers(self, *names: str) -> None:
         """Start workers and wait until the scheduler knows them."""
@@ -48,8 +108,8 @@ class Dask:
         """Wait until the scheduler knows so many workers."""
         from distributed import Client
 
-        with Client(self.address, set_as_default=False, timeout=60) as client:
-            client.wait_for_workers(count, timeout=60)
+        with Client(self.address, set_as_default=False, timeout=PATIENCE) as client:
+            client.wait_for_workers(count, timeout=PATIENCE)
 
     def kill(self, name: str) -> None:
         """End a process as a crash of its host does."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import signal
@@ -10,15 +9,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mluops_cli.core.discovery import PlannedCase
 from mluops_cli.execution.cluster import client as fleet
 from mluops_cli.execution.cluster import members
-from tests.mluops_cli.execution.cluster.conftest import SCHEDULER, Dask
+from mluops_cli.execution.cluster.batch import Batch
+from mluops_cli.execution.cluster.members import Members
+from tests.mluops_cli.execution.cluster.conftest import (
+    PATIENCE,
+    SCHEDULER,
+    Dask,
+    meanwhile,
+    records_in,
+    waiting_kernel,
+)
 from tests.mluops_cli.execution.conftest import PLUGIN, wait_until, write_psamask
 
 SLOW = f"python:{PLUGIN}:slow"
@@ -32,42 +40,24 @@ def write_cases(folder: Path, count: int) -> Path:
     return folder / "cases"
 
 
-@contextlib.contextmanager
-def meanwhile(action: Callable[[], None]) -> Iterator[None]:
-    """Do something in a thread while the block runs; its exception is the test's."""
-    raised: list[BaseException] = []
-
-    def guarded() -> None:
-        try:
-            action()
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=guarded)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
-    if raised:
-        raise raised[0]
-
-
-def records_in(folder: Path, worker: str = "") -> int:
-    """How many records the run has so far, of a worker or of all."""
-    path = folder / "out" / "results.jsonl"
-    text = path.read_text() if path.exists() else ""
-    return text.count(f'"worker": "{worker}"' if worker else "\n")
+def give_up_the_silent(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let an idle worker of this name be given up soon; others may be silent as long as a loaded machine lets them."""
+    silent = Members.silent
+    monkeypatch.setattr(members, "_SILENT", 5.0)
+    monkeypatch.setattr(Members, "silent", lambda self: [each for each in silent(self) if self.name(each) == name])
 
 
 def test_f3_a_late_and_a_slow_worker_get_their_share(dask: Dask, tmp_path: Path, run: Any) -> None:
+    """The slow one waits in its second case until the late one has come."""
     cases = write_cases(tmp_path, 60)
-    (tmp_path / "impl.py").write_text(
-        "import os, time\n"
-        "from tests.mluops_cli.execution.misbehaving import right\n"
-        "def f(*arguments):\n"
+    impl = waiting_kernel(tmp_path).replace("waiting.py", "napping.py")
+    (tmp_path / "napping.py").write_text(
+        "import os, time, waiting\n"
+        "def kernel(*arguments):\n"
+        "    if os.environ['WHO'] == 'late':\n"
+        "        (waiting.folder / 'go').touch()\n"
         "    time.sleep(float(os.environ['NAP']))\n"
-        "    return right(*arguments)\n"
+        "    return waiting.kernel(*arguments)\n"
     )
     dask.worker("slow", NAP="0.6")
     dask.wait(1)
@@ -77,7 +67,7 @@ def test_f3_a_late_and_a_slow_worker_get_their_share(dask: Dask, tmp_path: Path,
         dask.worker("late", NAP="0.01")
 
     with meanwhile(join):
-        ran = run(cases, "--impl", f"python:{tmp_path}/impl.py:f", "--scheduler", dask.address, *MLU)
+        ran = run(cases, "--impl", impl, "--scheduler", dask.address, *MLU)
     assert ran.code == 0
     assert len(ran.records) == 60
     by_worker = [record["worker"] for record in ran.records.values()]
@@ -145,7 +135,7 @@ def test_f3_a_worker_that_dies_when_its_task_has_finished(delay: float, dask: Da
     dask.wait(2)
     ran = run(cases, "--impl", SLOW, "--scheduler", dask.address, *MLU)
     assert len(ran.records) == 24
-    assert dask.processes["dies"].wait(10) == 1
+    assert dask.processes["dies"].wait(PATIENCE) == 1
     assert list(ran.statuses.values()).count("pass") >= 23
     assert ran.summary["not_run"] == 0
 
@@ -153,25 +143,27 @@ def test_f3_a_worker_that_dies_when_its_task_has_finished(delay: float, dask: Da
 def test_f3_a_host_that_hangs_is_limited_by_the_timeout(
     dask: Dask, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet, "_GRACE", 2.0)
-    monkeypatch.setattr(fleet, "_LOADING", 8.0)
+    """The clock goes ahead for the batches of that host alone: the others may be as slow as the machine."""
     cases = write_cases(tmp_path, 40)
     dask.workers("hangs", "steady")
+    stopped = threading.Event()
+    deadline = fleet._Fleet._deadline
+
+    def early(self: fleet._Fleet, batch: Batch) -> float:
+        hangs = stopped.is_set() and self.batches.name(batch) == "hangs"
+        return deadline(self, batch) - hangs * (2 * PATIENCE - 5.0)
 
     def hang() -> None:
-        wait_until(
-            lambda: (
-                '"worker": "hangs"' in (tmp_path / "out" / "results.jsonl").read_text()
-                if records_in(tmp_path)
-                else False
-            )
-        )
+        wait_until(lambda: records_in(tmp_path, "hangs"))
         dask.stop("hangs")
+        (tmp_path / "go").touch()
+        stopped.set()
 
-    start = time.monotonic()
+    monkeypatch.setattr(fleet._Fleet, "_deadline", early)
+    give_up_the_silent(monkeypatch, "hangs")  # where its second case has not begun
     with meanwhile(hang):
-        ran = run(cases, "--impl", SLOW, "--scheduler", dask.address, *MLU, "--timeout", "3")
-    assert time.monotonic() - start < 60
+        impl = waiting_kernel(tmp_path)
+        ran = run(cases, "--impl", impl, "--scheduler", dask.address, *MLU, "--timeout", PATIENCE)
     assert len(ran.records) == 40
     late = [record for record in ran.records.values() if record["status"] != "pass"]
     assert len(late) <= 1
@@ -182,7 +174,7 @@ def test_f3_a_host_that_hangs_is_limited_by_the_timeout(
 
 
 def test_f3_an_idle_host_that_hangs(dask: Dask, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "_SILENT", 8.0)
+    give_up_the_silent(monkeypatch, "hangs")
     cases = write_cases(tmp_path, 24)
     dask.workers("hangs", "steady")
     dask.stop("hangs")
@@ -195,18 +187,18 @@ def test_f3_an_idle_host_that_hangs(dask: Dask, tmp_path: Path, run: Any, monkey
 def test_f3_a_scheduler_that_is_lost(
     way: str, dask: Dask, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet, "_UNREACHABLE", 5.0)
     cases = write_cases(tmp_path, 60)
     dask.workers("one")
 
     def lose() -> None:
         wait_until(lambda: records_in(tmp_path))
         (dask.kill if way == "killed" else dask.stop)(SCHEDULER)
+        monkeypatch.setattr(fleet, "_UNREACHABLE", 5.0)
+        monkeypatch.setattr(fleet, "_GRACE", 15.0)  # for the farewell
 
-    start = time.monotonic()
+    impl = waiting_kernel(tmp_path)
     with meanwhile(lose):
-        ran = run(cases, "--impl", SLOW, "--scheduler", dask.address, *MLU)
-    assert time.monotonic() - start < 60
+        ran = run(cases, "--impl", impl, "--scheduler", dask.address, *MLU)
     assert ran.code == 3
     assert ran.summary["exit_code"] == 3
     assert ran.summary["not_run"] == 60 - len(ran.records) > 0
@@ -214,7 +206,8 @@ def test_f3_a_scheduler_that_is_lost(
     assert "scheduler" in ran.summary["problem"]
     assert ran.summary["problem"] in ran.out
     done = set(ran.records)
-    resumed = run(cases, "--impl", SLOW, "--resume")
+    (tmp_path / "go").touch()
+    resumed = run(cases, "--impl", impl, "--resume")
     assert (resumed.code, len(resumed.records)) == (0, 60)
     assert done < set(resumed.records)
 
@@ -224,19 +217,21 @@ def test_f6_cases_that_nobody_ran_are_not_run_and_resumed(
 ) -> None:
     monkeypatch.setattr(members, "_REPLACEMENT", 1.0)
     cases = write_cases(tmp_path, 12)
-    (tmp_path / "impl.py").write_text(
-        "import pathlib, time\n"
-        "def f(op, inputs, outputs, params):\n"
-        "    pathlib.Path(__file__).with_name('begun').touch()\n"
-        "    time.sleep(600)\n"
-    )
+    (tmp_path / "impl.py").write_text("import time\ndef f(op, inputs, outputs, params):\n    time.sleep(3600)\n")
     dask.workers("last")
 
+    told = threading.Event()
+    begin = Batch.begin
+
+    def begun(self: Batch, case: PlannedCase) -> None:
+        begin(self, case)
+        told.set()
+
     def kill() -> None:
-        wait_until((tmp_path / "begun").exists)
-        time.sleep(1.0)
+        told.wait()
         dask.kill("last")
 
+    monkeypatch.setattr(Batch, "begin", begun)
     impl = f"python:{tmp_path / 'impl.py'}:f"
     with meanwhile(kill):
         ran = run(cases, "--impl", impl, "--scheduler", dask.address, *MLU)
@@ -255,7 +250,8 @@ def test_f3_ctrl_c_ends_a_client_whose_scheduler_hangs(signals: int, dask: Dask,
     cases = write_cases(tmp_path, 60)
     dask.workers("one")
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "mluops_cli", "run", str(cases), "--impl", SLOW, "--out", str(out)]
+    impl = waiting_kernel(tmp_path)
+    command = [sys.executable, "-m", "mluops_cli", "run", str(cases), "--impl", impl, "--out", str(out)]
     with (tmp_path / "said").open("wb") as said:
         process = subprocess.Popen([*command, "--scheduler", dask.address, *MLU], stdout=said, stderr=said)
     try:
@@ -265,7 +261,7 @@ def test_f3_ctrl_c_ends_a_client_whose_scheduler_hangs(signals: int, dask: Dask,
         for _ in range(signals):
             process.send_signal(signal.SIGINT)
             time.sleep(0.5)
-        assert process.wait(60) in (130, -signal.SIGINT)
+        assert process.wait(PATIENCE) in (130, -signal.SIGINT)
     finally:
         process.kill()
         process.wait()
