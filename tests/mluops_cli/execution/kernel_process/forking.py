@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mluops_cli.processes.process_tree import die_with_parent
 from tests.mluops_cli.execution.misbehaving import right
 
 _inputs: dict[str, Any] = {}
@@ -66,6 +67,7 @@ def child_goes_on(op: str, inputs: Any, outputs: Any, params: Any) -> None:
     """A forked process counts in the outputs, and doesn't end."""
     outputs["y"][...] = 0
     if os.fork() == 0:
+        die_with_parent()  # where the tests are killed, no reaper ends it
         first = outputs["y"].reshape(-1)[:1]
         while True:
             first += 1

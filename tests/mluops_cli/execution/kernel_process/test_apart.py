@@ -21,6 +21,7 @@ from mluops_cli.implementations.base import BadAnswer, Call
 from tests.conftest import PROJECT
 from tests.mluops_cli.execution.conftest import SUITE, write_psamask
 from tests.mluops_cli.execution.kernel_process import prying
+from tests.mluops_cli.execution.kernel_process.conftest import Started
 
 PRYING = f"python:{Path(prying.__file__)}"
 
@@ -99,18 +100,19 @@ def test_a_limit_on_address_space_leaves_room(kilobytes: int, tmp_path: Path) ->
     assert "2 pass" in done.stdout
 
 
-def test_the_end_of_a_kernel_process_is_seen_where_the_system_has_no_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_kernel_process_is_seen_where_the_system_has_no_pidfd(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(process: int) -> int:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
     monkeypatch.setattr(os, "pidfd_open", refused)
-    kernel = KernelProcess(CaseOptions(impl="tiled"))
+    kernel = started(CaseOptions(impl="tiled"))
     assert kernel.await_ready().problem is None
     os.kill(kernel._process.pid, signal.SIGKILL)
     with pytest.raises(KernelEnded) as ended:
         kernel._message()
     assert ended.value.code == -signal.SIGKILL
-    kernel.close()
 
 
 @pytest.mark.parametrize("latency", [-5.0, float("nan"), float("inf")])

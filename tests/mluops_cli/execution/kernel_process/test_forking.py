@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import time
 from contextlib import suppress
@@ -14,11 +12,10 @@ import numpy as np
 import pytest
 
 from mluops_cli.core.case_options import CaseOptions
-from mluops_cli.execution.kernel_process.kernel_handle import KernelProcess
 from mluops_cli.implementations.base import Call, OutOfBounds
-from mluops_cli.processes.tree_memory import process_trees
-from tests.mluops_cli.execution.conftest import write_psamask
+from tests.mluops_cli.execution.conftest import wait_until, write_psamask
 from tests.mluops_cli.execution.kernel_process import forking
+from tests.mluops_cli.execution.kernel_process.conftest import Started
 
 FORKING = f"python:{Path(forking.__file__)}"
 
@@ -33,23 +30,17 @@ def test_a_right_kernel_may_fork(kernel: str, tmp_path: Path, run: Any) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are stopped on Linux")
-def test_a_forked_process_stands_still_between_calls() -> None:
-    kernel = KernelProcess(CaseOptions(impl=f"{FORKING}:child_goes_on"))
+def test_a_forked_process_stands_still_between_calls(started: Started) -> None:
+    kernel = started(CaseOptions(impl=f"{FORKING}:child_goes_on"))
     assert kernel.await_ready().problem is None
     y = kernel.memory.allocate(400).view(np.float32).reshape(1, 2, 5, 10)
     call = Call("an_operator_of_others", {}, {"y": y}, {}, {})
-    try:
-        for _ in range(2):
-            with suppress(OutOfBounds):  # it is seen that outputs are written before the process is stopped
-                kernel.timed_call(call)
-            before = y.tobytes()
-            assert y.any()
-            time.sleep(0.2)
-            assert y.tobytes() == before
-        kernel.flush_cache()  # any request lets it go on
+    for _ in range(2):
+        with suppress(OutOfBounds):  # it is seen that outputs are written before the process is stopped
+            kernel.timed_call(call)
+        before = y.tobytes()
+        assert y.any()
         time.sleep(0.2)
-        assert y.tobytes() != before
-    finally:
-        for pid in process_trees([kernel._process.pid])[kernel._process.pid]:
-            os.kill(pid, signal.SIGKILL)
-        kernel.close()
+        assert y.tobytes() == before
+    kernel.flush_cache()  # any request lets it go on
+    wait_until(lambda: y.tobytes() != before)

@@ -15,7 +15,6 @@ import pytest
 
 from mluops_cli.core.case_options import CaseOptions
 from mluops_cli.execution.kernel_process import shared_memory
-from mluops_cli.execution.kernel_process.kernel_handle import KernelProcess
 from mluops_cli.execution.kernel_process.shared_memory import (
     FIXED,
     INPUTS,
@@ -27,6 +26,7 @@ from mluops_cli.execution.kernel_process.shared_memory import (
 from mluops_cli.implementations.canary_buffer import CanaryBuffer
 from mluops_cli.processes.tree_memory import memory_held
 from schemas.errors import UnavailableError
+from tests.mluops_cli.execution.kernel_process.conftest import Started
 
 MIB = 1 << 20
 
@@ -168,13 +168,14 @@ def test_inputs_are_copied_into_kept_and_into_new_memory(kind: int) -> None:
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(None, True), (1 << 30, False)])
-def test_a_case_under_a_limit_finds_no_memory_of_the_one_before(limit: int | None, kept: bool) -> None:
+def test_a_case_under_a_limit_finds_no_memory_of_the_one_before(
+    limit: int | None, kept: bool, started: Started
+) -> None:
     """It would count as memory of that case."""
-    kernel = KernelProcess(CaseOptions(impl="tiled", memory=limit))
+    kernel = started(CaseOptions(impl="tiled", memory=limit))
     kernel.memory.placed(np.ones(8 * MIB, np.uint8), fixed=True)
     kernel.memory.reset()
     assert (held(kernel.memory, FIXED) > 0) is kept
-    kernel.close()
 
 
 def test_new_memory_counts_before_the_kernel_reads_it() -> None:
