@@ -61,6 +61,7 @@ class KernelProcess(RemoteKernel):
         self._reader = FrameReader()
         self._ready = Ready()
         self.spoilt = False  # whether no further case may come to it
+        self.asked = 0  # requests that were sent to it
         self._paused: list[int] = []  # processes that it has started
         ours, theirs = socket.socketpair()
         self._socket = ours
@@ -143,6 +144,7 @@ class KernelProcess(RemoteKernel):
 
     def _answer(self, request: dict[str, Any]) -> Reply:
         self.check()
+        self.asked += 1
         resume(self._paused)
         token = os.urandom(16).hex()
         self._send(request | {"token": token})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -25,6 +25,8 @@ from mluops_cli.implementations.base import (
 from schemas.errors import MluopsError
 
 _TEXT: Final = 100_000  # characters of a text of the implementation in a message
+_Text = Annotated[str, msgspec.Meta(max_length=len(cut("x" * (_TEXT + 1), _TEXT)))]
+_Size = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # bytes
 _VERDICTS: Final[Mapping[str, type[Exception]]] = {
     "cannot show": CannotShow,
     "out of bounds": OutOfBounds,
@@ -37,21 +39,22 @@ _VERDICTS: Final[Mapping[str, type[Exception]]] = {
 class Reply(msgspec.Struct, forbid_unknown_fields=True):
     """One answer; token is that of the request. glimpse: hashes of pieces of the outputs directly after the call.
 
-    known_answers: what the process has used of KnownAnswers so far. spoilt: the process is not to be used again.
+    known_answers: what the process has used of KnownAnswers so far. spoilt: the process is not to be used again. Texts
+    and sizes are bounded, since they go into records: the implementation may have written the answer itself.
     """
 
     token: str
     kind: Literal["done", "cannot show", "out of bounds", "crashed", "bad answer", "adapter", "raised"]
-    text: str = ""
-    traceback: str = ""
+    text: _Text = ""
+    traceback: _Text = ""
     errno: int | None = None
-    status: str = ""
+    status: _Text = ""
     latency_us: float | None = None
-    workspace_bytes: int | None = None
-    scalars: dict[str, int] = {}
+    workspace_bytes: _Size | None = None
+    scalars: dict[_Text, int] = {}
     host_us: float = 0.0
-    glimpse: dict[str, int] = {}
-    known_answers: list[str] = []
+    glimpse: dict[_Text, int] = {}
+    known_answers: list[_Text] = []
     spoilt: bool = False
 
     def take(self) -> Timed:
@@ -66,10 +69,10 @@ class Reply(msgspec.Struct, forbid_unknown_fields=True):
 class Ready(msgspec.Struct, forbid_unknown_fields=True):
     """The first message: the implementation is loaded, or problem says why it can't be."""
 
-    name: str = ""
-    operators: list[str] | None = None
-    device: str | None = None
-    problem: str | None = None
+    name: _Text = ""
+    operators: list[_Text] | None = None
+    device: _Text | None = None
+    problem: _Text | None = None
     exit_code: int = 0
 
 
@@ -81,7 +84,7 @@ def load_problem(error: BaseException) -> dict[str, Any]:
 
 
 def done(timed: Timed) -> dict[str, Any]:
-    """The keys of a reply with an outcome; BadAnswer where its fields are of other types than those of Outcome."""
+    """The keys of a reply with an outcome; BadAnswer where a field is none of Outcome, or too long."""
     outcome = timed.outcome
     found = {
         "kind": "done",
@@ -95,7 +98,7 @@ def done(timed: Timed) -> dict[str, Any]:
     try:
         msgspec.convert(found | {"token": ""}, Reply)
     except msgspec.ValidationError as error:
-        raise BadAnswer(f"the implementation returned an Outcome with a field of another type: {error}") from None
+        raise BadAnswer(f"the implementation returned an Outcome with a wrong field: {error}") from None
     return found
 
 

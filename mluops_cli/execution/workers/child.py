@@ -9,6 +9,7 @@ import faulthandler
 import json
 import os
 import signal
+import socket
 import threading
 from contextlib import suppress
 from functools import partial
@@ -23,6 +24,7 @@ from mluops_cli.execution.kernel_process.frames import wait_readable
 from mluops_cli.execution.kernel_process.kernel_handle import BrokenKernel, KernelEnded, KernelProcess
 from mluops_cli.execution.kernel_process.reply import load_problem
 from mluops_cli.execution.kernel_process.streams import Streams
+from mluops_cli.execution.kernel_process.timed_call import KernelLost
 from mluops_cli.execution.workers.channel import FACTS
 from mluops_cli.processes.process_tree import become_subreaper
 from mluops_cli.processes.reaper import end_as, put_under_reaper
@@ -56,13 +58,17 @@ class _Worker:
         while (task := self._task()) is not None:
             tell = partial(self._tell, task["token"])
             case_hash = hash_case([task["file"], *task["external"]], task["manifest_meta"])
+            asked = self.kernel.asked
             try:
                 memory = self.kernel.memory
                 result = run_case(task, self.kernel, self.settings, self.meter, memory, tell)
                 result["case_hash"] = case_hash
                 memory.reset()
-            except BrokenKernel as broken:
-                result = {"status": "crash", "reason": str(broken), "retire": True}
+            except KernelLost as lost:
+                begun = self.kernel.asked > asked  # otherwise an earlier case had broken the kernel process
+                if begun and isinstance(lost, KernelEnded):
+                    raise
+                result = {"status": "crash", "reason": str(lost), "retire": True, "again": not begun}
             if self.kernel.spoilt:
                 result["retire"] = True
             self._send(result | {"token": task["token"]})
@@ -102,12 +108,25 @@ class _Worker:
         return True
 
     def _task(self) -> dict[str, Any] | None:
-        """The next case, None where there is none; ends where its kernel process does or sends something."""
+        """The next case, None where there is none; ends where its kernel process does or sends something.
+
+        A case that was sent before that is returned: its first call finds that the kernel process is lost.
+        """
         wait_readable([self.pipe, *self.kernel.handles], None)
+        if wait_readable([self.pipe], 0):
+            return self._received()
         try:
             self.kernel.check()
-        except BrokenKernel:
-            _end_alike(1)  # without a case: the supervisor gives the next one to another worker
+        except KernelLost as lost:
+            _refuse_more(self.pipe)
+            if (sent := self._received()) is not None:
+                return sent
+            if isinstance(lost, BrokenKernel):
+                _end_alike(1)
+            raise
+        return self._received()
+
+    def _received(self) -> dict[str, Any] | None:
         try:
             found: dict[str, Any] = json.loads(self.pipe.recv_bytes())
         except EOFError:
@@ -125,6 +144,12 @@ def _end_alike(code: int) -> NoReturn:
     """End as the kernel process did, so that the supervisor sees how; code is as of subprocess.Popen.returncode."""
     faulthandler.disable()  # the fault was not in this process
     end_as(-code if code < 0 else code << 8)
+
+
+def _refuse_more(pipe: Connection) -> None:
+    """Let the supervisor send no further case: it gives that one to another worker. What it has sent can be read."""
+    with socket.socket(fileno=os.dup(pipe.fileno())) as end:
+        end.shutdown(socket.SHUT_RD)
 
 
 def _lead_a_session() -> None:

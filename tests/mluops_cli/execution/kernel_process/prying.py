@@ -3,6 +3,8 @@
 import gc
 import json
 import mmap
+import os
+import random
 import resource
 import sys
 import time
@@ -57,13 +59,28 @@ def stops_our_clock(op: str, inputs: Arrays, outputs: Arrays, params: Params) ->
 
 def ends_in_garbage(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
     """Right; where h_mask isn't 3 it writes bytes into every socket that it finds, of which h_mask is the seed."""
-    from tests.mluops_cli.execution.kernel_process.test_frames import mutated
+    from tests.mluops_cli.execution.kernel_process.mutated_frames import mutated
     from tests.mluops_cli.execution.misbehaving import _into_pipes
 
     right(op, inputs, outputs, params)
     if params["h_mask"] != 3:
-        for data, _ in mutated(1 + params["h_mask"] % 5, params["h_mask"]):
-            _into_pipes(data)
+        rng = random.Random(params["h_mask"])
+        for _ in range(1 + params["h_mask"] % 5):
+            _into_pipes(mutated({"token": "another", "kind": "done", "status": "SUCCESS"}, rng))
+
+
+def ends_after_its_reply(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
+    """Right; where h_mask is 5 its process ends as soon as it has answered."""
+    channel = sys.modules["mluops_cli.execution.kernel_process.kernel_main"]._Channel
+    send = channel.send
+
+    def last(self: Any, message: Any) -> None:
+        send(self, message)
+        os._exit(3)
+
+    right(op, inputs, outputs, params)
+    if params["h_mask"] == 5:
+        channel.send = last
 
 
 def raises_a_long_name(op: str, inputs: Arrays, outputs: Arrays, params: Params) -> Any:
