@@ -112,11 +112,13 @@ def test_memory_of_what_a_case_starts_counts(folder: Path, run: Any) -> None:
     assert left_behind() == []
 
 
+@pytest.mark.usefixtures("_only_hanging_cases_are_late")
 @pytest.mark.parametrize(
     ("way", "status"), [("segfault", "crash"), ("endless", "timeout"), ("hoards", "crash"), ("stray_message", "crash")]
 )
 def test_records_of_cases_without_an_answer_say_what_the_case_is(way: str, status: str, folder: Path, run: Any) -> None:
-    ran = run(folder, "--impl", f"python:{PLUGIN}:{way}", "-j", "1", "--timeout", "3", "--memory", "400MiB")
+    limit = ("--timeout", "3") if status == "timeout" else ("--memory", "400MiB")
+    ran = run(folder, "--impl", f"python:{PLUGIN}:{way}", "-j", "1", *limit)
     assert ran.records[BAD]["status"] == status
     assert ran.records[BAD]["params"] == {"psa_type": 0, "h_mask": 5, "w_mask": 3}
     described = {name: (each["role"], each["dims"]) for name, each in ran.records[BAD]["tensors"].items()}

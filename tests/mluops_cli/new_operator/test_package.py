@@ -124,13 +124,14 @@ def test_the_suites_and_the_page(fft: Path, cli: Cli) -> None:
 
 
 def refusals(package: Path, op: str, cli: Cli) -> dict[str, str]:
-    """Case -> status of the suite invalid, of the implementation as it stands."""
+    """Case -> "pass" or the status with its reason, of the suite invalid, of the implementation as it stands."""
     plugins = [word for name in ("operators", "implementation") for word in ("--plugin", package / f"{name}.py")]
     cases, out = package / "cases", package / "results"
     assert cli("gen", op, "--suite", "invalid", "--plugin", package / "operators.py", "--out", cases).code == 0
     cli("run", cases, *plugins, "--impl", op, "-j", "1", "--out", out)
     records = map(json.loads, (out / "results.jsonl").read_text(encoding="utf-8").splitlines())
-    return {record["case"]: record["status"] for record in records}
+    said = {record["case"]: (record["status"], record["reason"]) for record in records}
+    return {case: status if status == "pass" else f"{status}: {reason}" for case, (status, reason) in said.items()}
 
 
 @pytest.mark.usefixtures("own_plugins")
