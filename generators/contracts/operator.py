@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from generators.contracts.model import Contract, Env, Params, Shape
-from generators.contracts.outputs import author_line, checked_outputs
+from generators.contracts.outputs import author_errors, checked_outputs
 from generators.error_bounds.checking import checked_bound
 from generators.expressions import parse_expression
 from schemas.dtypes import DTYPES
-from schemas.errors import InputError, MluopsError, SourceLocation
+from schemas.errors import InputError, SourceLocation
 
 Array = np.ndarray[Any, Any]  # of any shape and dtype
 Arrays = dict[str, Array]  # tensor name -> array
@@ -60,14 +60,10 @@ class Operator(ABC):
         code, kernel = type(self).reference.__code__, f"reference kernel of {self.contract.op}"
         place = SourceLocation(code.co_filename, code.co_firstlineno)
         try:
-            outputs = self.reference(given, env)
+            with author_errors(code, kernel):
+                outputs = self.reference(given, env)
         except NotImplementedError as error:
             raise InputError(f"the {kernel} is not written: {error}", place) from None
-        except MluopsError:
-            raise
-        except Exception as error:
-            raised = f"{type(error).__name__}: {error}"
-            raise MluopsError(f"{author_line(code, error)}: {kernel}: {raised}") from error
         return checked_outputs(f"{place}: {kernel}", self.contract.given(env).outputs, outputs)
 
     def computed_parameter(self, parameter: str, inputs: Arrays, env: Env) -> Any:
@@ -107,7 +103,7 @@ class Operator(ABC):
         """What error_bound says of a call with these tensors and this baseline: the one way to error bounds.
 
         Outputs that the baseline lacks have none. Nothing where an input's values are not at hand: no bound can be
-        computed then. MluopsError where error_bound returns what is no bound.
+        computed then. MluopsError where error_bound raises, with its line, and where it returns what is no bound.
         """
         given = {name: array for name, array in inputs.items() if array is not None}
         known = {name: array for name, array in baseline.items() if array is not None}
@@ -117,7 +113,8 @@ class Operator(ABC):
             return {}
         env = self.contract.bind(shapes, params)
         whole = known if known.keys() == names else None
-        found = self.error_bound(given, env, baseline=whole, accumulate=accumulate or self.contract.accumulate)
+        with author_errors(type(self).error_bound.__code__, f"error_bound of {contract.op}"):
+            found = self.error_bound(given, env, baseline=whole, accumulate=accumulate or contract.accumulate)
         return {
             name: checked_bound(self.contract.op, name, each, known.get(name))
             for name, each in found.items()

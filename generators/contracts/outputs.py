@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
@@ -39,7 +40,21 @@ def checked_outputs(kernel: str, wanted: Sequence[TensorSpec], outputs: Any) -> 
     return {name: outputs[name] for name in names}
 
 
-def author_line(code: CodeType, error: Exception) -> SourceLocation:
+@contextmanager
+def author_errors(code: CodeType, what: str) -> Iterator[None]:
+    """Make an exception of a function of the operator's author a MluopsError that begins with its line.
+
+    Those of mluops pass, and NotImplementedError.
+    """
+    try:
+        yield
+    except (MluopsError, NotImplementedError):
+        raise
+    except Exception as error:
+        raise MluopsError(f"{_author_line(code, error)}: {what}: {type(error).__name__}: {error}") from error
+
+
+def _author_line(code: CodeType, error: Exception) -> SourceLocation:
     """Where the author of a function made an error: its line, or that of another file beside it, that was called last.
 
     The function itself where none of these was reached.

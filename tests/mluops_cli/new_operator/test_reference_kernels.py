@@ -90,6 +90,22 @@ def test_a_wrong_kernel_is_one_message_with_its_line(tmp_path: Path, returned: s
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
+@pytest.mark.usefixtures("own_plugins")
+def test_an_error_bound_that_raises_is_one_message_with_its_line(tmp_path: Path) -> None:
+    module = written(tmp_path, "{'y': y}")
+    text = module.read_text(encoding="utf-8")
+    method = (
+        "    def error_bound(self, inputs, env, *, baseline=None, accumulate=None):\n        return unknown\n\n\nOP"
+    )
+    text = text.replace("\n\nOP", method)
+    module.write_text(text, encoding="utf-8")
+    line = text[: text.index("return unknown")].count("\n") + 1
+    y = baseline(module)
+    told = f"{module}:{line}: error_bound of halves: NameError: name 'unknown' is not defined"
+    with pytest.raises(MluopsError, match=re.escape(told)):
+        operators()["halves"].bounds({"x": y["y"]}, {"x": (3,), "y": (3,)}, {}, y)
+
+
 KINDS = (  # the dtype of the output, what the kernel returns, whether it is of the same kind
     ("float", "np.float64", True),
     ("half", "np.longdouble", True),
