@@ -222,7 +222,7 @@ def shapes(record: Record) -> str:
 
 def dtypes(record: Record) -> str:
     """The dtypes of the tensors, each once."""
-    return _words(_kind(record).dtypes)
+    return _words(str(dtype) for each in record.tensors.values() if (dtype := each.get("dtype")))
 
 
 def _accuracy(output: str, name: str, threshold: float | None, found: _Measured) -> Accuracy:
