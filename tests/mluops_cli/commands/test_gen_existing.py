@@ -224,7 +224,9 @@ def test_e4_a_file_that_fails_costs_no_other(cli: Cli, tmp_path: Path, monkeypat
     monkeypatch.setattr(type(operators()["voxel_pooling_forward"]), "reference", broken)
     ran = cli("gen", "--from", folder, "--out", tmp_path / "broken", "-j", 1)
     assert ran.code == 3
-    assert "voxel_pooling_forward/external/other: ZeroDivisionError: kernel" in ran.err
+    place = f"{__file__}:{broken.__code__.co_firstlineno + 1}"
+    told = f"{place}: reference kernel of voxel_pooling_forward: ZeroDivisionError: kernel"
+    assert f"voxel_pooling_forward/external/other: {told}" in ran.err
     assert [path.name for path in (tmp_path / "broken").rglob("*.pb")] == ["good.pb"]
 
 
