@@ -190,31 +190,36 @@ def parse_record(line: bytes) -> Record:
 
     ValueError where the line is no JSON, RecordError for a value of the wrong type.
     """
-    from msgspec import DecodeError, ValidationError
-
     try:
-        return _checked(_decoder().decode(line))
-    except ValidationError as error:
+        record = _decoder().decode(line)
+    except _msgspec().ValidationError as error:
         raise _refusal(error) from None
-    except DecodeError:  # json accepts NaN and halves of surrogate pairs too
+    except _msgspec().DecodeError:  # json accepts NaN and halves of surrogate pairs too
         return read_record(json.loads(line))
+    return _checked(record)
 
 
 def read_record(line: Mapping[str, Any]) -> Record:
     """Return the object of such a line as a record, as `parse_record` does."""
-    from msgspec import ValidationError, convert
-
+    msgspec = _msgspec()
     try:
-        return _checked(convert(line, Record))
-    except ValidationError as error:
+        record = msgspec.convert(line, Record)
+    except msgspec.ValidationError as error:
         raise _refusal(error) from None
+    return _checked(record)
+
+
+@cache
+def _msgspec() -> Any:
+    import msgspec  # here: a run only writes
+
+    return msgspec
 
 
 @cache
 def _decoder() -> Decoder[Record]:
-    from msgspec.json import Decoder  # here: a run only writes
-
-    return Decoder(Record)
+    decoder: Decoder[Record] = _msgspec().json.Decoder(Record)
+    return decoder
 
 
 def _refusal(error: Exception) -> RecordError:

@@ -225,26 +225,22 @@ def _is_partial(shard: Any) -> bool:
 
 def _share_strings(record: Record) -> None:
     """Keep one copy of the strings that many records have in common."""
-    record.op, record.suite, record.impl = sys.intern(record.op), sys.intern(record.suite), sys.intern(record.impl)
-    record.platform, record.device = sys.intern(record.platform), sys.intern(record.device)
-    record.options_hash = sys.intern(record.options_hash)
+    intern = sys.intern
+    record.op, record.suite, record.impl = intern(record.op), intern(record.suite), intern(record.impl)
+    record.platform, record.device = intern(record.platform), intern(record.device)
+    record.options_hash = intern(record.options_hash)
     if record.operator_status:
-        record.operator_status = sys.intern(record.operator_status)
+        record.operator_status = intern(record.operator_status)
+    found = [*record.tensors.values()]
     for output in record.outputs.values():
-        for criterion in output.get("criteria", ()):
-            _share_values(criterion)
-    for tensor in record.tensors.values():
-        _share_values(tensor)
+        found += output.get("criteria", ())
     if record.perf:
-        _share_values(record.perf)
-
-
-def _share_values(found: Any) -> None:
-    """Keep one copy of the texts of a dict: the names of a criterion, a dtype, a layout, a timer."""
-    if isinstance(found, dict):
-        for name, value in found.items():
-            if type(value) is str:
-                found[name] = sys.intern(value)
+        found.append(record.perf)
+    for each in found:  # the names of a criterion, a dtype, a layout, a timer
+        if type(each) is dict:
+            for name, value in each.items():
+                if type(value) is str:
+                    each[name] = intern(value)
 
 
 def _check_counts(out: Path, counts: Counter[str], summary: Mapping[str, Any]) -> None:
