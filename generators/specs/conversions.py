@@ -48,7 +48,7 @@ class Problem(Exception):  # noqa: N818  not for users: it becomes an InputError
 def convert_parameter(parameter: Parameter, value: Any) -> Any:
     """A parameter's value as the case has it: a word's value, a tuple instead of a list; Problem where it is none."""
     if isinstance(value, list):
-        words = parameter.choices is not None
+        words = parameter.choices is not None and parameter.length is not None
         value = tuple(_one_value(parameter, each) if words else _of_kind(parameter.kind, each) for each in value)
     else:
         value = _one_value(parameter, value)

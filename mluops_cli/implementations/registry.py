@@ -53,9 +53,13 @@ def implementation_named(text: str) -> Implementation:
     """
     name, _, options = text.partition(":")
     if name not in _names():
-        hint = ": a program is exec:PROGRAM" if "/" in name or "{" in name else did_you_mean(name, _names())
-        raise InputError(f"unknown implementation {name!r}{hint}")
+        raise _unknown(name)
     return _load(name).chosen(options)(options)
+
+
+def _unknown(name: str) -> InputError:
+    hint = ": a program is exec:PROGRAM" if "/" in name or "{" in name else did_you_mean(name, _names())
+    return InputError(f"unknown implementation {name!r}{hint}")
 
 
 def is_implementation(name: str) -> bool:
@@ -70,8 +74,7 @@ def operators_of(text: str) -> tuple[str, ...]:
     """
     name, _, options = text.partition(":")
     if name not in _names():
-        hint = ": a program is exec:PROGRAM" if "/" in name or "{" in name else did_you_mean(name, _names())
-        raise InputError(f"unknown implementation {name!r}{hint}")
+        raise _unknown(name)
     return _load(name).chosen(options).operators() or ()
 
 

@@ -36,8 +36,10 @@ def kernel(*arguments):
 
 
 @pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that gives up nothing because the machine is slow; a test of a limit sets that limit."""
+def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of a cluster gives up nothing because the machine is slow; a test of a limit sets that limit."""
+    if request.node.get_closest_marker("cluster") is None:
+        return
     for name in ("_CONNECT", "_LOADING", "_UNREACHABLE", "_GRACE"):
         monkeypatch.setattr(fleet, name, PATIENCE)
     for name in ("_SILENT", "_REPLACEMENT"):
