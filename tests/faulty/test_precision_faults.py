@@ -39,6 +39,7 @@ def test_a_fault_of_precision_is_beyond_the_bound_or_caught_by_exact(cases: Case
         assert len(seen.exact) == seen.exact_cases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", accuracy.SUMS)
 def test_what_the_thresholds_let_pass(cases: Cases, op: str) -> None:
     """The suites other than exact: without error bounds these faults pass nearly everywhere."""

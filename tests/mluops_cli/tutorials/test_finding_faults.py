@@ -14,6 +14,7 @@ from tests.mluops_cli.tutorials.page import blocks, follow
 PAGE: Final = "finding-faults.md"
 
 
+@pytest.mark.slow
 def test_the_walk_through(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     follow(PAGE, tmp_path, cli)

@@ -108,6 +108,7 @@ def test_no_case_is_charged_with_the_end_of_the_process_after_the_one_before(
     assert (set(ran.statuses.values()), ran.code) == ({"pass"}, 0)
 
 
+@pytest.mark.slow
 def test_words_of_an_exception_are_cut(tmp_path: Path, run: Any) -> None:
     for mask in (3, 5, 7):
         write_psamask(tmp_path / "cases", f"mask{mask}", h_mask=mask)
