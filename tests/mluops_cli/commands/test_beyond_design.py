@@ -37,7 +37,7 @@ def write(folder: Path, key: str = "expect_beyond_design") -> Path:
     return folder / "spec.yaml"
 
 
-@pytest.mark.parametrize("format", ["pb", "prototxt"])
+@pytest.mark.parametrize("format", ["pb", pytest.param("prototxt", marks=pytest.mark.slow)])
 def test_any_answer_passes_and_strict_wants_the_expected_one(tmp_path: Path, cli: Cli, format: str) -> None:
     spec = write(tmp_path)
     made = cli("gen", "--spec", spec, "--out", tmp_path / "cases", "--format", format, "-j", 1)

@@ -82,6 +82,7 @@ def test_a_finding_is_saved_and_is_the_same_case_again(
     assert right.code == 0
 
 
+@pytest.mark.slow
 def test_findings_that_shrink_to_one_call_are_told_and_saved_once(cli: Cli, tmp_path: Path) -> None:
     """The kernel leaves zeros unwritten: most symptoms of other regions shrink to one of two calls of one element."""
     impl = f"python:{FAULTY}/psamask.py:no_zero_fill"

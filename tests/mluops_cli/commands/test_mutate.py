@@ -245,6 +245,7 @@ def test_progress_is_shown_while_mutants_are_judged_and_compared(capsys: pytest.
     ]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_ends_its_process_costs_no_other_mutant(tmp_path: Path, cli: Cli) -> None:
     body = KERNEL.replace("    y[...] = 0\n", "    y[...] = 0\n    if len(params) > 9:\n        os._exit(3)\n")
     kernel = tmp_path / "kernel.py"

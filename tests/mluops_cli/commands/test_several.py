@@ -85,6 +85,7 @@ def test_all_implementations_are_loaded_before_the_first_runs(
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_what_failed_last_time_is_a_matter_of_each_implementation(cases: Path, tmp_path: Path, cli: Cli) -> None:
     arguments = ("run", cases, "--impl", RIGHT, "--impl", WRONG, "--out", tmp_path / "out")
     assert cli(*arguments).code == 1

@@ -81,6 +81,7 @@ def check_kills(cases: Path, tmp_path: Path, run: Any, moments: list[int]) -> No
         (tmp_path / "out" / "results.jsonl").unlink()
 
 
+@pytest.mark.slow
 def test_kill_9_at_three_moments_and_resume(cases: Path, tmp_path: Path, run: Any) -> None:
     check_kills(cases, tmp_path, run, [0, *random.sample(range(1, CASES), 2)])
 

@@ -114,7 +114,13 @@ def test_memory_of_what_a_case_starts_counts(folder: Path, run: Any) -> None:
 
 @pytest.mark.usefixtures("_only_hanging_cases_are_late")
 @pytest.mark.parametrize(
-    ("way", "status"), [("segfault", "crash"), ("endless", "timeout"), ("hoards", "crash"), ("stray_message", "crash")]
+    ("way", "status"),
+    [
+        ("segfault", "crash"),
+        ("endless", "timeout"),
+        pytest.param("hoards", "crash", marks=pytest.mark.slow),
+        pytest.param("stray_message", "crash", marks=pytest.mark.slow),
+    ],
 )
 def test_records_of_cases_without_an_answer_say_what_the_case_is(way: str, status: str, folder: Path, run: Any) -> None:
     limit = ("--timeout", "3") if status == "timeout" else ("--memory", "400MiB")

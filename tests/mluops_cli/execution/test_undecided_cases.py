@@ -104,6 +104,7 @@ def test_d22_check_tells(tmp_path: Path, cli: Cli) -> None:
     assert "NaN or Inf lies where a coordinate rounds to either side of a pixel" in checked.out + checked.err
 
 
+@pytest.mark.slow
 def test_undecided_elements_that_vary_are_no_fault(tmp_path: Path, run: Any) -> None:
     """Neither a race nor a broken relation; wrong elements elsewhere are both."""
     write_theirs(tmp_path / "theirs.pb")

@@ -135,6 +135,7 @@ BROKEN = {  # name of the implementation -> source of its package, what is said 
 }
 
 
+@pytest.mark.slow
 def test_b9_broken_entry_points_are_named_and_the_others_work(tmp_path: Path) -> None:
     for name, (source, _) in BROKEN.items():
         entry_point(tmp_path, f"{name}_package", "mluops.implementations", f"{name} = {name}_package:broken", source)

@@ -42,6 +42,7 @@ def test_checks_of_another_contract_are_one_failure(row_sums: Path) -> None:
     assert f"AssertionError: {told}" in ran.stdout
 
 
+@pytest.mark.slow
 def test_an_output_without_an_error_bound_is_named(row_sums: Path) -> None:
     assert (
         exchanged(

@@ -38,6 +38,7 @@ def test_the_project_declares_the_entry_point() -> None:
     assert '"mluops_cli.pytest_plugin" = "mluops_cli.pytest_plugin"' in section.splitlines()
 
 
+@pytest.mark.slow
 def test_the_entry_point_and_the_option_load_it_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A distribution beside the tests has the entry point, as an installed wheel does."""
     info = folder / "site" / "entry-1.0.dist-info"

@@ -73,6 +73,7 @@ def test_following_a_tutorial(page: str, tmp_path: Path, cli: Cli, monkeypatch: 
 
 
 @pytest.mark.usefixtures("own_plugins")
+@pytest.mark.slow
 def test_the_new_operator(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _, drafted, written, right, faulty, _, fuzzed, _ = follow("new-operator.md", tmp_path, cli)

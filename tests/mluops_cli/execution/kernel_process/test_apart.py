@@ -65,6 +65,7 @@ def test_memory_that_a_kernel_frees_is_there_for_its_next_allocation(tmp_path: P
     assert int(record["printed"].removeprefix("touched ")) < 1000  # of 9 * 4096
 
 
+@pytest.mark.slow
 def test_b1_b2_whatever_comes_every_case_has_a_record(tmp_path: Path, run: Any) -> None:
     cases = 6
     for number in range(cases):

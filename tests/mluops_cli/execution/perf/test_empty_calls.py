@@ -82,7 +82,9 @@ def test_what_the_kernel_has_left_writing_is_no_fault_of_the_tool(monkeypatch: p
     assert (result["status"], result["reason"]) == ("fail", "y is still being written after the call returned")
 
 
-@pytest.mark.parametrize("name", ["replaces_the_code_of_the_clock", "moves_the_start"])
+@pytest.mark.parametrize(
+    "name", ["moves_the_start", pytest.param("replaces_the_code_of_the_clock", marks=pytest.mark.slow)]
+)
 def test_replaced_clocks(name: str, tmp_path: Path, run: Any) -> None:
     path = write_psamask(tmp_path / "cases", "one")
     impl = f"python:{replaced_functions.__file__}:{name}"
@@ -93,7 +95,10 @@ def test_replaced_clocks(name: str, tmp_path: Path, run: Any) -> None:
     assert record["latency_us"] < 10_000  # as it was reported, far below the 100 ms of a call
 
 
-@pytest.mark.parametrize("options", [("--cache", "fresh"), ("--cache", "warm"), ("--rotate",)])
+@pytest.mark.parametrize(
+    "options",
+    [("--rotate",), *(pytest.param(("--cache", kind), marks=pytest.mark.slow) for kind in ("fresh", "warm"))],
+)
 def test_a_right_kernel_has_times(options: tuple[str, ...], tmp_path: Path, run: Any) -> None:
     path = write_psamask(tmp_path / "cases", "one")
     impl = f"python:{PLUGIN}:right"

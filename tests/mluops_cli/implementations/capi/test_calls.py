@@ -45,6 +45,7 @@ def test_hand_values(standin: str) -> None:
     check_hand_values(CApi(standin).call)
 
 
+@pytest.mark.slow
 def test_the_small_suites_pass_where_the_library_is_strict(
     standin: str, suites: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

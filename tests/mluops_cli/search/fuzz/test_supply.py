@@ -35,6 +35,7 @@ def files(folder: Path, jobs: int, count: int) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_cases_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
     one, three = files(tmp_path / "1", 1, 60), files(tmp_path / "3", 3, 60)
     assert one == three
