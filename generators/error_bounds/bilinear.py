@@ -107,7 +107,7 @@ def _largest_terms(images: Array, of_image: Array, y: Axis, x: Axis) -> tuple[Ar
 
 
 def _cells(y: Axis, x: Axis) -> Iterator[tuple[Array, Array, Array, Array, Array]]:
-    """The admissible cells of samples: which samples, the cell's floors, the weights of its low side."""
+    """The admissible cells of samples: which samples, the cell's lower corner, the weights of its low side."""
     flips_y, flips_x = y.flips, x.flips
     known = np.isfinite(y.low) & np.isfinite(x.low)
     for of_y in (False, True):

@@ -52,7 +52,7 @@ class KnownAnswers:
             return
         if len(arguments[0]) > _LONGEST:
             return
-        with suppress(OSError, ValueError):  # whoever opens it gets the error
+        with suppress(OSError, ValueError):  # the call itself raises it
             path = os.path.realpath(os.fsdecode(arguments[0]))  # a link may have any name
             if path.endswith(SUFFIXES) or self._is_kernel(path) or _is_of_another_process(path):
                 self._note(path)

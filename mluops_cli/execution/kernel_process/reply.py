@@ -125,5 +125,5 @@ def checked(message: dict[str, Any], kind: type[Any], what: str) -> Any:
     """The message as that kind of struct; BrokenChannelError where it is none."""
     try:
         return msgspec.convert(message, kind)
-    except (msgspec.ValidationError, RecursionError):
+    except (msgspec.ValidationError, RecursionError, UnicodeEncodeError):
         raise BrokenChannelError(f"a message that is no {what}: {', '.join(map(repr, message))[:80]}") from None

@@ -1,4 +1,4 @@
-"""Dynamic thresholds: ten times the error of the reference at the outputs' precision, not below the floors."""
+"""Dynamic thresholds: ten times the error of the reference at the outputs' precision, with a least value."""
 
 from __future__ import annotations
 

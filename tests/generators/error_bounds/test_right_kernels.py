@@ -222,7 +222,9 @@ def test_no_answer_where_a_partial_sum_of_a_gradient_may_overflow() -> None:
     assert baseline.reshape(-1).tolist() == [0] * 8 + [1]
     first, *others = bound.reshape(-1)
     assert np.isnan(first)
-    assert [bool(other > 0) for other in others] == [True] + [False] * 5 + [True, True], "floors may fall inwards"
+    assert [bool(other > 0) for other in others] == [True] + [False] * 5 + [True, True], (
+        "a point may fall into the cell further in"
+    )
     _, small = bounded(BACKWARD, {"grad_output": gradients / F(10), "grid": grid}, sizes, "grad_input")
     assert np.isfinite(small).all()
 

@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 def kernel(op: str, data: Array, grid: Array, image: tuple[int, ...], factoring: int) -> Array:
-    """Either direction in float32, the floors by one factoring of the coordinates."""
+    """Either direction in float32; one factoring of the coordinates gives the cells."""
     _, H, W, C = image
     rois = np.arange(len(grid)) // (len(grid) // image[0])
     a, b = (FACTORINGS[factoring](grid[..., i], np.float32(size - 1)) for i, size in ((0, H), (1, W)))

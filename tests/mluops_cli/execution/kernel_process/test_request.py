@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from generators.contracts.faults import Fault
+from mluops_cli.execution.kernel_process.frames import BrokenChannelError
 from mluops_cli.execution.kernel_process.reply import done, raised, read_reply
 from mluops_cli.execution.kernel_process.request import RequestWriter, read_request
 from mluops_cli.execution.kernel_process.shared_memory import AttachedMemory, SharedMemory
@@ -116,3 +117,10 @@ def test_an_exception_arrives_in_words() -> None:
         arrived(message)
     assert found.value.text.startswith("KeyError: 'missing' (")
     assert "KeyError" in found.value.traceback
+
+
+@pytest.mark.parametrize("wrong", [{"kind": "done\ud800"}, {"host_us\ud800": 1.0}])
+def test_half_of_a_surrogate_pair_in_a_name_breaks_the_channel(wrong: dict[str, Any]) -> None:
+    """JSON may hold one; msgspec raises an error of its own for it."""
+    with pytest.raises(BrokenChannelError, match="a message that is no result"):
+        read_reply({"token": "t", "kind": "done", **wrong}, "t")
