@@ -9,7 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, BAD_PARAM = 3, NOT_SUPPORTED = 7, STATUS_BASE = 64, MAX_RANK = 8 };
+enum { SUCCESS = 0, BAD_PARAM = 3, NOT_SUPPORTED = 7, STATUS_BASE = 64 };
+enum { MAX_RANK = 8, MAX_PARAMETERS = 32, MAX_VALUES = 64 };
+
+typedef struct {
+    char name[64];
+    int count;
+    double values[MAX_VALUES]; /* integers up to 2^53 are exact */
+} Parameter;
 
 typedef struct {
     char role[16], name[64], dtype[32], layout[16], file[64];
@@ -19,6 +26,8 @@ typedef struct {
 } Tensor;
 
 static const char *folder;
+static Parameter parameters[MAX_PARAMETERS];
+static int parameter_count;
 
 static void finish(int status) { exit(status ? STATUS_BASE + status : 0); }
 
@@ -48,20 +57,28 @@ static long long elements(const Tensor *tensor) {
     return count;
 }
 
-/* case.txt: the operator; then lines "name count value value ...". Parameters of other names are skipped. */
-static void read_case(const char *operator, const char *const names[], int values[], int count) {
+/* case.txt: the operator; then lines "name count value value ...". */
+static void read_case(const char *operator) {
     char name[128];
-    int numbers, value, found = 0;
+    Parameter read;
     FILE *file = open_file("case.txt", "r");
     check(fscanf(file, "%127s", name) == 1 && strcmp(name, operator) == 0, "another operator");
-    while (fscanf(file, "%127s %d", name, &numbers) == 2)
-        for (int i = 0; i < numbers; i++) {
-            check(fscanf(file, "%d", &value) == 1, "case.txt can't be read");
-            for (int k = 0; k < count; k++)
-                if (strcmp(name, names[k]) == 0) values[k] = value, found++;
-        }
+    while (fscanf(file, "%63s %d", read.name, &read.count) == 2) {
+        check(parameter_count < MAX_PARAMETERS && read.count <= MAX_VALUES, "case.txt has too many numbers");
+        for (int i = 0; i < read.count; i++) check(fscanf(file, "%lf", &read.values[i]) == 1, "case.txt can't be read");
+        parameters[parameter_count++] = read;
+    }
+    check(feof(file), "case.txt can't be read");
     fclose(file);
-    check(found == count, "parameters are missing");
+}
+
+/* The value of a parameter at this position, 0 where it has one value. */
+static double value_of(const char *name, int position) {
+    for (int k = 0; k < parameter_count; k++)
+        if (strcmp(parameters[k].name, name) == 0 && position < parameters[k].count)
+            return parameters[k].values[position];
+    check(0, name); /* missing */
+    return 0;
 }
 
 /* tensors.txt: lines "role name dtype layout rank dims... strides... file", in the operator's order. */
@@ -92,8 +109,10 @@ static void store(const Tensor *tensor, size_t width) {
     check(fwrite(tensor->data, width, count, file) == count && fclose(file) == 0, tensor->file);
 }
 
-static void expect(const Tensor *tensor, const char *dtype, int rank, const long long dims[]) {
+/* The layout is NULL where any is right: ARRAY in the table Tensors of the operator's page. */
+static void expect(const Tensor *tensor, const char *dtype, const char *layout, int rank, const long long dims[]) {
     require(strcmp(tensor->dtype, dtype) == 0 && tensor->rank == rank, BAD_PARAM); /* "null": no descriptor */
+    require(layout == NULL || strcmp(tensor->layout, layout) == 0, BAD_PARAM);
     for (int axis = 0; axis < rank; axis++) require(tensor->dims[axis] == dims[axis], BAD_PARAM);
 }
 
@@ -105,22 +124,22 @@ static int dense(const Tensor *tensor) {
 }
 
 int main(int argc, char **argv) {
-    static const char *const names[] = {"batch_size",  "num_points",  "num_channels",
+    static const char *const sizes[] = {"batch_size",  "num_points",  "num_channels",
                                         "num_voxel_x", "num_voxel_y", "num_voxel_z"};
-    int given[6];
+    long long given[6];
     static Tensor tensors[4];
     check(argc == 2, "usage: voxel_pooling DIR");
     folder = argv[1];
-    read_case("voxel_pooling_forward", names, given, 6);
+    read_case("voxel_pooling_forward");
     read_tensors(tensors, 4);
     Tensor *geom = &tensors[0], *features = &tensors[1], *pooled = &tensors[2], *memo = &tensors[3];
 
-    for (int k = 0; k < 6; k++) require(given[k] > 0, BAD_PARAM);
+    for (int k = 0; k < 6; k++) require((given[k] = (long long)value_of(sizes[k], 0)) > 0, BAD_PARAM);
     long long B = given[0], N = given[1], C = given[2], X = given[3], Y = given[4], Z = given[5];
-    expect(geom, "int32", 3, (long long[]){B, N, 3});
-    expect(features, "float", 3, (long long[]){B, N, C});
-    expect(pooled, "float", 4, (long long[]){B, Y, X, C});
-    expect(memo, "int32", 3, (long long[]){B, N, 3});
+    expect(geom, "int32", NULL, 3, (long long[]){B, N, 3});
+    expect(features, "float", NULL, 3, (long long[]){B, N, C});
+    expect(pooled, "float", NULL, 4, (long long[]){B, Y, X, C});
+    expect(memo, "int32", NULL, 3, (long long[]){B, N, 3});
     for (int k = 0; k < 4; k++) require(dense(&tensors[k]), NOT_SUPPORTED);
     for (int k = 0; k < 4; k++) require(elements(&tensors[k]) < 1LL << 31, NOT_SUPPORTED);
     for (int k = 0; k < 4; k++) require(strcmp(tensors[k].file, "-") != 0, BAD_PARAM); /* a null pointer */

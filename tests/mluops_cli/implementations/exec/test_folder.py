@@ -50,6 +50,34 @@ def test_the_c_example_passes_its_suites(suites: Path, run: Callable[..., Any], 
     assert not scratch_directories()
 
 
+@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+def test_the_reader_of_the_c_example_serves_other_operators(tmp_path: Path) -> None:
+    """Who copies the example for another operator reads parameters that are floats or lists, and checks layouts."""
+    example = (PROJECT / "examples" / "exec_c" / "voxel_pooling.c").read_text(encoding="utf-8")
+    source, program = tmp_path / "other.c", tmp_path / "other"
+    source.write_text(
+        example[: example.index("int main(")]
+        + """int main(int argc, char **argv) {
+            check(argc == 3, "usage");
+            folder = argv[1];
+            read_case("other");
+            printf("%g %g %g\\n", value_of("scale", 0), value_of("pad", 0), value_of("pad", 2));
+            static Tensor tensor;
+            read_tensors(&tensor, 1);
+            expect(&tensor, "float", argv[2], 2, (long long[]){2, 3});
+            require(dense(&tensor), NOT_SUPPORTED);
+            value_of("pad", 3);
+        }""",
+        encoding="utf-8",
+    )
+    subprocess.run([str(COMPILER), "-std=c11", "-Wno-unused-function", "-o", str(program), str(source)], check=True)
+    (tmp_path / "case.txt").write_text("other\nscale 1 -0.0625\npad 3 1 2 7\n", encoding="utf-8")
+    (tmp_path / "tensors.txt").write_text("input x float NHWC 2 2 3 3 1 in0.bin\n", encoding="utf-8")
+    for layout, code, printed in (("NHWC", 1, "voxel_pooling: pad\n"), ("NCHW", 64 + 3, "")):
+        ran = subprocess.run([program, tmp_path, layout], capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (code, "-0.0625 1 7\n", printed)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
 def test_a_read_beyond_an_input_is_named_by_address_sanitizer(run: Callable[..., Any], tmp_path: Path) -> None:
