@@ -10,6 +10,8 @@ _ERROR: Final = re.compile(r"(?:ERROR|WARNING): \w+Sanitizer: (?:(?! on (?:unkno
 _ACCESS: Final = re.compile(r"^(?:READ|WRITE) of size \d+", re.MULTILINE)
 _MAP: Final = re.compile(r"^Shadow bytes around .*", re.MULTILINE | re.DOTALL)
 _PLACE: Final = re.compile(r"^SUMMARY: \w+Sanitizer: [A-Za-z]\S* (\S.*)$", re.MULTILINE)
+_FRAME: Final = re.compile(r"^ *#\d+ 0x[0-9a-f]+ in (.+) (/\S+:\d+)$", re.MULTILINE)
+_OWN: Final = re.compile(r"_+(?:interceptor|[a-z]+san)_\w+")  # functions that stand for memcpy, fread and others
 
 
 def sanitizer_report(printed: str) -> str:
@@ -17,9 +19,22 @@ def sanitizer_report(printed: str) -> str:
     error = _ERROR.search(printed)
     if error is None:
         return ""
-    access, place = _ACCESS.search(printed, error.end()), _PLACE.search(printed, error.end())
-    parts = (error[0].rstrip(), access and access[0], place and place[1].rstrip())
+    access = _ACCESS.search(printed, error.end())
+    parts = (error[0].rstrip(), access and access[0], _place(printed, error.end()))
     return ", ".join(each for each in parts if each)
+
+
+def _place(printed: str, start: int) -> str:
+    """The place in the source, the caller's where a function of the sanitizer met the fault; empty without one."""
+    summary = _PLACE.search(printed, start)
+    if summary is None:
+        return ""
+    place = summary[1].rstrip()
+    if _OWN.fullmatch(place.rpartition(" in ")[2]):
+        for function, file in _FRAME.findall(printed, start, summary.start()):
+            if not _OWN.fullmatch(function):
+                return f"{file} in {function}"
+    return place
 
 
 def without_map(printed: str) -> str:
