@@ -51,8 +51,8 @@ def command(
     injected and caught, and which faults the thresholds can't detect and why. Exit code: 0 all caught, 1 a fault was
     missed, a right output failed or nothing was injected, 2 a case file is wrong, 5 nothing selected.
 
-    With --exploits: prints for each exploit what happened and in which words. Exit code 1 where one that is not listed
-    as open (docs/untrusted.md) is accepted, an open one isn't, or a right kernel fails.
+    With --exploits: prints for each exploit what happened and in which words. Exit code 1 where one is accepted, or
+    a right kernel fails.
     """
     if exploits:
         if paths or suites or plugins:
@@ -100,7 +100,7 @@ def _test_exploits(keywords: str | None, jobs: int) -> int:
     for trial in run_trials(chosen, jobs):
         trials.append(trial)
         click.echo(_exploit_line(trial, width))
-    counts = Counter("open" if trial.exploit.open else trial.exploit.expected for trial in trials if not trial.problem)
+    counts = Counter(trial.exploit.expected for trial in trials if not trial.problem)
     wrong = sum(bool(trial.problem) for trial in trials)
     counts["not as listed"] = wrong
     counted = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
@@ -109,15 +109,11 @@ def _test_exploits(keywords: str | None, jobs: int) -> int:
 
 
 def _exploit_line(trial: Trial, width: int) -> str:
-    """The row of an exploit: its name, what happened, the words of the report or why there are none."""
-    exploit = trial.exploit
+    """The row of an exploit: its name, what happened, the words of the report."""
+    happened, words = trial.happened, trial.words
     if trial.problem:
-        happened, words = trial.happened.upper(), f"NOT AS LISTED, {trial.problem}: {trial.words}"
-    elif exploit.open:
-        happened, words = "open", exploit.words
-    else:
-        happened, words = trial.happened, trial.words
-    return f"{exploit.name:{width}}  {happened:8}  {brief(words)}".rstrip()
+        happened, words = happened.upper(), f"NOT AS LISTED, {trial.problem}: {words}"
+    return f"{trial.exploit.name:{width}}  {happened:8}  {brief(words)}".rstrip()
 
 
 @contextmanager

@@ -50,6 +50,7 @@ class Record:
     outputs.NAME.repeat: with --repeat, how the output of later calls differs from the first: identical,
     varies_within_bound (by no more than twice the error bound), varies_beyond_bound (a race) or varies (no error bound
     tells how much is right); null with one call.
+    programs: those that the kernel's process had started until then, tools that build kernels aside.
     relations: with --relations, per relation of the contract `holds`, `broken: ` and where, or `not run: ` and why.
     """
 
@@ -89,6 +90,7 @@ class Record:
     beyond_design: bool = False
     beyond_bound: bool | None = None
     unverified: list[str] = field(default_factory=list)
+    programs: list[str] = field(default_factory=list)
     relations: dict[str, Any] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
 

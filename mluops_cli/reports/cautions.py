@@ -1,4 +1,4 @@
-"""What no status says: a case that does not fail is beyond its error bound, or repeats differ by more than rounding."""
+"""What no status says: a case is beyond its error bound, its repeats differ, or its kernel has started programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from mluops_cli.results.finished import FinishedRun
 
 BEYOND: Final = "beyond"
 VARIES: Final = "varies"
-TITLES: Final[Mapping[str, str]] = {BEYOND: "beyond the error bound", VARIES: "varying between repeats"}
+STARTS: Final = "starts"
+TITLES: Final[Mapping[str, str]] = {
+    BEYOND: "beyond the error bound",
+    VARIES: "varying between repeats",
+    STARTS: "starting programs",
+}
 _REPEATS: Final = {
     VARIES_WITHIN: "within the error bound",
     VARIES_UNBOUNDED: "without an error bound",
@@ -38,6 +43,8 @@ def cautions(record: Record) -> list[Caution]:
         found.append(Caution(BEYOND, beyond_text(record)))
     if unstable := record.unstable:
         found.append(Caution(VARIES, f"{', '.join(unstable)}: repeats differ by more than rounding explains"))
+    if record.programs:
+        found.append(Caution(STARTS, programs_text(record)))
     return found
 
 
@@ -46,7 +53,7 @@ def cautions_of(run: FinishedRun) -> Iterator[tuple[Record, list[Caution]]]:
     repeats = run.repeats
     for record in run.records:
         # Few cases are either. The outputs of the others needn't be searched.
-        suspect = record.beyond_bound or (repeats and repeats.get(record.case) == VARIES_BEYOND)
+        suspect = record.beyond_bound or record.programs or (repeats and repeats.get(record.case) == VARIES_BEYOND)
         if suspect and (found := cautions(record)):
             yield record, found
 
@@ -61,6 +68,12 @@ def beyond_text(record: Record) -> str:
     if not record.beyond_bound:
         return ""
     return "; ".join(record.beyond_sentences) or "an output is further from the baseline than rounding explains"
+
+
+def programs_text(record: Record) -> str:
+    """Which programs the kernel's process had started; empty where none."""
+    names = ", ".join(record.programs)
+    return f"the kernel has started {names}: a program can use what holds the answer" if names else ""
 
 
 def repeats_text(record: Record) -> str:

@@ -24,7 +24,7 @@ _METRICS: Final = (
 _PERF: Final = ("bottleneck", "runs", "cache", "relative_error", "relative_latency", "peaks", "problem")
 _TIMED: Final = ("latency_low_us", "latency_high_us", *(f"perf_{name}" for name in _PERF))
 _DOUBTS: Final = ("beyond_bound", "bound_ratio", "repeat")  # of all outputs, the worst
-COLUMNS: Final = (*_NAMED, "output", "criterion", *_MEASURED[1:], *_METRICS, *_TIMED, *_DOUBTS, "params")
+COLUMNS: Final = (*_NAMED, "output", "criterion", *_MEASURED[1:], *_METRICS, *_TIMED, *_DOUBTS, "params", "programs")
 _FORMULA: Final = ("=", "+", "-", "@", "\t")
 _BATCH: Final = 5000  # records whose cells are in memory at once
 
@@ -69,6 +69,7 @@ def _columns(
     yield from ([*map(attrgetter(name), records)] for name in ("beyond_bound", "bound_ratio"))
     yield [repeats.get(record.case) for record in records] if repeats else [None] * len(records)
     yield [record.params_text for record in records]
+    yield [", ".join(record.programs) for record in records]
 
 
 def _cells(values: list[Any]) -> list[Any]:

@@ -23,7 +23,7 @@ from junitparser import Element, Error, Failure, Skipped, SystemOut, TestSuite
 
 from mluops_cli.core.escaping import clipped, one_line
 from mluops_cli.core.record import Record
-from mluops_cli.reports.cautions import beyond_text, repeats_text
+from mluops_cli.reports.cautions import beyond_text, programs_text, repeats_text
 from mluops_cli.results.finished import FinishedRun, judged
 
 LIMIT: Final = 29_900_000  # bytes of the suites in a file; CI servers refuse files above 30 MB
@@ -104,7 +104,7 @@ def _case(record: Record, prefix: str, *, repeated: bool) -> str:
     """A testcase as text: most are empty, and junitparser's elements take longer than everything else."""
     name, of = _attribute(record.case), _class_name(prefix, record.op, record.suite)
     head = f'<testcase name="{name}" classname="{of}" time="{round(float(record.seconds or 0), 3)}"'
-    if record.status not in _RESULTS and not record.beyond_bound and not repeated:
+    if record.status not in _RESULTS and not (record.beyond_bound or record.programs or repeated):
         return f"{head} />"
     inside = "".join(map(_xml, _results(record)))
     return f"{head}>{inside}</testcase>" if inside else f"{head} />"
@@ -128,6 +128,8 @@ def _findings(record: Record) -> Iterator[str]:
         yield f"beyond the error bound: {beyond}"
     if repeats := repeats_text(record):
         yield f"outputs of repeated calls: {repeats}"
+    if programs := programs_text(record):
+        yield programs
 
 
 @cache

@@ -239,6 +239,7 @@ class Calls:
             "latency_us": min(times) if times else None,
             "interface_us": min(each.host_us for each in self.timed),
             "workspace_bytes": last.workspace_bytes,
+            "programs": [*self.timed[-1].programs],
             "bit_identical": len(self._verdicts) == 1 if comparable else None,
         }
 

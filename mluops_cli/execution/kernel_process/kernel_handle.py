@@ -33,6 +33,7 @@ _BOOT: Final = (
 _ASKED: Final = 0.1  # seconds between questions whether the process has ended, where the system doesn't tell
 _KEPT: Final = 256 << 20  # bytes of a segment that are kept between cases, at most
 _KEPT_FRACTION: Final = 64  # one of so many parts of the memory
+_PROGRAMS: Final = 8  # that a record names, at most
 _CLOSING: Final = 1.5  # seconds in which it may release what it holds
 
 
@@ -110,6 +111,7 @@ class KernelProcess(RemoteKernel):
             reply.take(),
             round_trip_us=elapsed,
             known_answers=phrase_of(reply.known_answers),
+            programs=tuple(sorted(reply.programs)[:_PROGRAMS]),
             glimpse=Glimpse(call.outputs, reply.token),
         )
         timed.check_outputs(reply.glimpse)

@@ -57,7 +57,9 @@ def main(channel: int, memory: Sequence[int], parent: int) -> None:
                 flush_caches(implementation)
                 return {"kind": "done"}
             call = read_request(request, attached)
-            return reply.done(timed_call(implementation, call, request["token"])) | {"known_answers": known.used}
+            done = reply.done(timed_call(implementation, call, request["token"]))
+            noted: dict[str, Any] = known.found()
+            return done | noted
         except BaseException as error:  # also SystemExit and KeyboardInterrupt
             return reply.raised(error)
 

@@ -1,7 +1,7 @@
 """What a kernel takes its answers from instead of computing them: case files, reference kernels, bundled kernels.
 
-The kernel process notes what Python code opens and calls there. Code that sets out to can do without: in C, in another
-process (docs/untrusted.md).
+The kernel process notes what Python code opens and calls there and in its forks, and which programs it starts. Code
+that sets out to can do without: in C, in a program of its own (docs/untrusted.md).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pkgutil
 import re
+import resource
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from typing import Any, Final
 
 import generators.operators
 from generators.operator_registry import operators
+from mluops_cli.execution.kernel_process.forked_notes import ForkedNotes
 from mluops_cli.implementations.on_device.device_options import split_target
 from schemas.casefiles.reading import SUFFIXES, read_case
 
@@ -31,39 +33,74 @@ _TRUSTED: Final = ("exec", "capi", "reference", "tiled")
 _MEMORY: Final = re.compile(r"/proc/(\d+)/(?:task/\d+/)?mem")
 _MOST: Final = 256  # that are noted
 _MANY: Final = f"more than {_MOST} files whose names end as those of case files do"  # one of them may be a case
+_ANSWER, _PROGRAM = "a", "p"  # the first letter of a note of a fork
 _LONGEST: Final = 4096  # characters of a path; Linux opens none that is longer
+_UNKNOWN: Final = "a process from C code"
 _SHOWN: Final = 3
+# Their first argument is a file that is opened, or that gets another name to be opened by; or a program.
+_OPENS: Final = ("open", "os.link", "os.rename")
+_FORKS: Final = ("os.fork", "os.forkpty")
+_STARTS: Final = ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.system", "pty.spawn")
+# They build kernels, or tell what the machine has: libraries start them.
+_TOOLS: Final = re.compile(
+    r"(?:[\w.]+-)*(?:cc|c\+\+|gcc|g\+\+|clang|clang\+\+|icx|icpx|hipcc|cncc|nvcc|ptxas|nvlink|fatbinary|cuobjdump"
+    r"|nvdisasm|ninja|as|ar|ld|lld|ldconfig|objdump|nvidia-smi|cnmon|uname)(?:-[\d.]+)?"
+)
 
 
 class KnownAnswers:
-    """What the implementation `NAME[:OPTIONS]` opens and calls from now on, in this process."""
+    """What the implementation `NAME[:OPTIONS]` opens, calls and starts from now on, in this process and its forks."""
 
     def __init__(self, implementation: str) -> None:
-        self.used: list[str] = []
+        self._home = os.getpid()
+        self._forked = ForkedNotes()
+        self._answers: list[str] = []
+        self._programs: list[str] = []
+        # Whether processes are no matter, or Python code has started one: C code can't be told from it then.
+        self._processes = implementation.partition(":")[0] in _TRUSTED
         self._folders = folders_of_answers(implementation)
-        if implementation.partition(":")[0] not in _TRUSTED:
+        if not self._processes:
             for operator in operators().values():  # loads them: their files are opened before the watch begins
                 _note_calls(type(operator), partial(self._note, f"the reference kernel of {operator.contract.op}"))
             sys.addaudithook(self._hear)
 
+    def found(self) -> dict[str, list[str]]:
+        """The keys of a reply that tell what was noted so far."""
+        for note in self._forked.read():
+            self._note(note[1:], program=note[:1] == _PROGRAM)
+        if not self._processes and resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt:
+            self._note(_UNKNOWN, program=True)
+        return {"known_answers": self._answers, "programs": self._programs}
+
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        # Their first argument is a file that is opened, or that gets another name to be opened by.
-        if event not in ("open", "os.link", "os.rename") or not isinstance(arguments[0], (str, bytes)):
+        self._processes |= event in _STARTS or event in _FORKS
+        if event in _STARTS or event in _OPENS:
+            with suppress(OSError, ValueError, TypeError):  # the call itself raises it
+                first = arguments[0][0] if event == "pty.spawn" else arguments[0]
+                if isinstance(first, (str, bytes, Path)) and len(text := os.fsdecode(first)) <= _LONGEST:
+                    self._hear_of(text, event)
+
+    def _hear_of(self, text: str, event: str) -> None:
+        """Note a program that is started, or a file that is opened."""
+        if event in _STARTS:
+            name = Path(text.split()[0] if event == "os.system" else text).name
+            if not _TOOLS.fullmatch(name):
+                self._note(name, program=True)
             return
-        if len(arguments[0]) > _LONGEST:
-            return
-        with suppress(OSError, ValueError):  # the call itself raises it
-            path = os.path.realpath(os.fsdecode(arguments[0]))  # a link may have any name
-            if path.endswith(SUFFIXES) or self._is_kernel(path) or _is_of_another_process(path):
-                self._note(path)
+        path = os.path.realpath(text)  # a link may have any name
+        if path.endswith(SUFFIXES) or self._is_kernel(path) or _is_of_another_process(path):
+            self._note(path)
 
     def _is_kernel(self, path: str) -> bool:
         source = _source(path)
         return source.stem in _MODULES and source.parent in self._folders
 
-    def _note(self, what: str) -> None:
-        if what not in self.used and len(self.used) <= _MOST:
-            self.used.append(what if len(self.used) < _MOST else _MANY)
+    def _note(self, what: str, *, program: bool = False) -> None:
+        found = self._programs if program else self._answers
+        if what not in found and len(found) <= _MOST:
+            found.append(what if len(found) < _MOST else _MANY)
+            if os.getpid() != self._home:
+                self._forked.write(f"{_PROGRAM if program else _ANSWER}{found[-1]}")
 
 
 def folders_of_answers(implementation: str) -> frozenset[Path]:

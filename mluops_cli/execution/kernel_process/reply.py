@@ -39,8 +39,8 @@ _VERDICTS: Final[Mapping[str, type[Exception]]] = {
 class Reply(msgspec.Struct, forbid_unknown_fields=True):
     """One answer; token is that of the request. glimpse: hashes of pieces of the outputs directly after the call.
 
-    known_answers: what the process has used of KnownAnswers so far. spoilt: the process is not to be used again. Texts
-    and sizes are bounded, since they go into records: the implementation may have written the answer itself.
+    known_answers, programs: what KnownAnswers has noted in the process so far. spoilt: the process is not to be used
+    again. Texts and sizes are bounded, since they go into records: the implementation may have written the answer.
     """
 
     token: str
@@ -55,6 +55,7 @@ class Reply(msgspec.Struct, forbid_unknown_fields=True):
     host_us: float = 0.0
     glimpse: dict[_Text, int] = {}
     known_answers: list[_Text] = []
+    programs: list[_Text] = []
     spoilt: bool = False
 
     def take(self) -> Timed:

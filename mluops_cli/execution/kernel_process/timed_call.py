@@ -25,13 +25,15 @@ class Timed:
 
     host_us: the time of the whole call, by the clock of the process that made it. round_trip_us: the same with the way
     to that process and back, by the clock of the process that judges; 0 where both are one.
-    known_answers: what may have answered instead of the implementation (KnownAnswers).
+    known_answers: what may have answered instead of the implementation. programs: the names of those that its process
+    has started so far. Both are of KnownAnswers.
     """
 
     outcome: Outcome
     host_us: float
     round_trip_us: float = 0.0
     known_answers: str = ""
+    programs: tuple[str, ...] = ()
     glimpse: Glimpse | None = field(default=None, compare=False)
 
     def check_outputs(self, before: Mapping[str, int] | None = None) -> None:

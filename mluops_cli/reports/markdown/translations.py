@@ -92,6 +92,7 @@ ZH: Final = {
     "Cases that are only in the report: {n}.": "其余 {n} 个见报告。",
     "beyond the error bound": "超出误差界",
     "varying between repeats": "多次运行结果不一致",
+    "starting programs": "启动了其他程序",
     "Efficiencies are fractions of these peaks: {peaks}.": "效率相对于以下峰值：{peaks}。",
     "none": "无",
     "not measured": "未测",

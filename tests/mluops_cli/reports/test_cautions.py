@@ -59,6 +59,23 @@ def test_which_cases_are_doubtful(run: FinishedRun) -> None:
     }
 
 
+def test_programs(tmp_path: Path) -> None:
+    """Which a kernel has started is told by every report; a case that fails has its reason already."""
+    started = {"programs": ["python3", "sh"]}
+    made = [record("op/general/a") | started, record("op/general/b", "fail") | started, record("op/general/c")]
+    run = read_run(write_run(tmp_path / "out", made))
+    text = "the kernel has started python3, sh: a program can use what holds the answer"
+    assert f"STARTS op/general/a: {text}" in printed(run).splitlines()
+    assert [row["programs"] for row in csv.DictReader(io.StringIO(csv_text(run)))] == ["python3, sh", "python3, sh", ""]
+    ((_, document),) = junit_documents(run)
+    assert document.count(f"<system-out>{text}</system-out>") == 2
+    assert f"- **starting programs** `op/general/a`: {text}" in markdown_text(run)
+    assert f"| starting programs | `op/general/a` | {text} |" in step_summary(run, 10_000)
+    assert '<strong class="starts">2 starting programs</strong>' in html_text(run)
+    (tmp_path / "op.yaml").write_text("", encoding="utf-8")
+    assert "starting programs" in report_to_server(run, "github", {"GITHUB_WORKSPACE": str(tmp_path)})
+
+
 def test_a_bound_without_a_sentence_is_told_too(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path, [of_outputs("op/general/a", beyond=True, y={})]))
     ((caution,),) = map(cautions, run.records)

@@ -1,6 +1,9 @@
-"""Kernels of psamask_forward that read files, import modules or call kernels that hold answers, and ones that don't."""
+"""Kernels of psamask_forward that read files, call kernels that hold answers or start programs, and ones that don't."""
 
+import ctypes
 import os
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -88,6 +91,49 @@ def calls_the_reference(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
 def imports_tiled(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
     import mluops_cli.implementations.tiled.psamask  # noqa: F401
 
+    return right(op, inputs, outputs, params)
+
+
+def _in_a_fork(kernel: Any, *call: Any) -> None:
+    if not (process := os.fork()):
+        kernel(*call)
+        os._exit(0)
+    os.waitpid(process, 0)
+
+
+def opens_the_case_in_a_fork(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    _in_a_fork(opens_the_case, op, inputs, outputs, params)
+
+
+def computes_in_a_fork(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    _in_a_fork(right, op, inputs, outputs, params)
+
+
+def starts_python(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    return right(op, inputs, outputs, params)
+
+
+def starts_a_shell(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    os.system("true")
+    return right(op, inputs, outputs, params)
+
+
+def starts_a_program_in_a_fork(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    _in_a_fork(lambda: os.execv("/bin/true", ["true"]))
+    return right(op, inputs, outputs, params)
+
+
+def starts_a_program_in_c(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    ctypes.CDLL(None).system(b"true")
+    return right(op, inputs, outputs, params)
+
+
+def starts_a_compiler(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    """Start what has the name of a compiler: libraries start them to build kernels."""
+    Path("x86_64-linux-gnu-gcc-12").unlink(missing_ok=True)
+    Path("x86_64-linux-gnu-gcc-12").symlink_to("/bin/true")
+    subprocess.run(["./x86_64-linux-gnu-gcc-12"], check=True)
     return right(op, inputs, outputs, params)
 
 

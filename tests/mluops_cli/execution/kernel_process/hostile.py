@@ -44,7 +44,7 @@ def main(channel: int, memory: Sequence[int], parent: int, *, seed: int, calls: 
         maps[taken[0]][taken[1] : taken[1] + _BYTES] = bytes(_BYTES) if last else x
         reply = {
             "token": request["token"], "kind": "done", "status": "SUCCESS", "latency_us": 1.5, "workspace_bytes": None,
-            "scalars": {}, "host_us": 0.001, "glimpse": {}, "known_answers": [], "spoilt": False,
+            "scalars": {}, "host_us": 0.001, "glimpse": {}, "known_answers": [], "programs": [], "spoilt": False,
         }  # fmt: skip
         if number % RIGHT_EVERY == 0:
             answers.sendall(framed(reply))

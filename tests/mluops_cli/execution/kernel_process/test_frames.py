@@ -75,7 +75,7 @@ def test_b1_b2_of_any_bytes_there_is_a_reply_nothing_or_a_word(count: int, seed:
         {"scalars": [1]}, {"host_us": -1.0}, {"host_us": float("nan")}, {"host_us": float("inf")}, {"spoilt": 1},
         {"baseline": "?"}, {"workspace_bytes": 0.5}, {"workspace_bytes": -1}, {"workspace_bytes": 10**4000},
         {"text": "x" * 200_000}, {"traceback": "x" * 200_000},
-        {"status": "x" * 200_000}, {"known_answers": ["x" * 200_000]},
+        {"status": "x" * 200_000}, {"known_answers": ["x" * 200_000]}, {"programs": ["x" * 200_000]},
     ],
 )  # fmt: skip
 def test_b2_what_is_no_reply(change: dict[str, object]) -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mluops_cli.execution.case.calls import KNOWN
+from mluops_cli.execution.kernel_process.forked_notes import ForkedNotes
 from mluops_cli.execution.kernel_process.known_answers import folders_of_answers
 from tests.mluops_cli.execution.conftest import write_psamask
 from tests.mluops_cli.execution.kernel_process import answering
+from tests.mluops_cli.implementations.exec.conftest import EXAMPLE
 
 KERNELS = answering.__file__
-OTHERS = ("right", "reads_a_model", "reads_its_own_source", "opens_its_own_memory", "opens_a_long_name")
+OTHERS = (
+    "right", "reads_a_model", "reads_its_own_source", "opens_its_own_memory", "opens_a_long_name", "computes_in_a_fork",
+    "starts_a_compiler",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -27,7 +34,7 @@ def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_right_kernels_pass(impl: str, cases: Path, run: Any) -> None:
     ran = run(cases, "--impl", impl, "--repeat", "2")
     (record,) = ran.records.values()
-    assert (record["status"], record["reason"]) == ("pass", "")
+    assert (record["status"], record["reason"], record["programs"]) == ("pass", "", [])
 
 
 @pytest.mark.parametrize(
@@ -35,6 +42,7 @@ def test_right_kernels_pass(impl: str, cases: Path, run: Any) -> None:
     [
         ("opens_the_case", "{cases}"),
         ("calls_the_reference", "the reference kernel of psamask_forward"),
+        ("opens_the_case_in_a_fork", "{cases}"),
         ("opens_a_link", "{cases}"),
         ("opens_a_hard_link", "{cases}"),
         ("opens_it_while_it_has_another_name", "{cases}"),
@@ -48,6 +56,41 @@ def test_what_holds_the_answer_is_named(name: str, found: str, cases: Path, run:
     (record,) = ran.records.values()
     assert (record["status"], ran.code) == ("mistrusted", 1)  # nothing was validated
     assert record["reason"].startswith(KNOWN + found.format(cases=cases))
+
+
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [
+        ("starts_python", Path(sys.executable).name),
+        ("starts_a_shell", "true"),
+        ("starts_a_program_in_a_fork", "true"),
+        ("starts_a_program_in_c", "a process from C code"),
+    ],
+)
+def test_programs_are_named_and_fail_nothing(name: str, program: str, cases: Path, run: Any) -> None:
+    ran = run(cases, "--impl", f"python:{KERNELS}:{name}", "--strict")
+    (record,) = ran.records.values()
+    assert (record["status"], record["reason"], record["programs"], ran.code) == ("pass", "", [program], 0)
+    assert f"STARTS psamask_forward/general/one: the kernel has started {program}: a program can use what" in ran.out
+
+
+def test_an_implementation_that_is_a_program_is_not_named(cases: Path, run: Any) -> None:
+    ran = run(cases, "--impl", f"exec:{sys.executable} {EXAMPLE} {{dir}}")
+    (record,) = ran.records.values()
+    assert (record["status"], record["programs"]) == ("pass", [])
+
+
+def test_notes_of_forks() -> None:
+    """Each fork has a slot; a note that has no room is lost, and costs no other its own."""
+    notes = ForkedNotes()
+    assert notes.read() == []
+    for texts in (["a", "b"], ["c", "x" * (1 << 20), "d\udcff"]):
+        if not (process := os.fork()):
+            for text in texts:
+                notes.write(text)
+            os._exit(0)
+        os.waitpid(process, 0)
+    assert sorted(notes.read()) == ["a", "b", "c", "d\udcff"]
 
 
 @pytest.mark.parametrize(
