@@ -83,7 +83,7 @@ class KnownAnswers:
     def _hear_of(self, text: str, event: str) -> None:
         """Note a program that is started, or a file that is opened."""
         if event in _STARTS:
-            name = Path(text.split()[0] if event == "os.system" else text).name
+            name = Path(text.split(maxsplit=1)[0] if event == "os.system" and text.split() else text).name
             if not _TOOLS.fullmatch(name):
                 self._note(name, program=True)
             return

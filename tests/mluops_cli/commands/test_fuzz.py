@@ -97,6 +97,7 @@ def test_findings_that_shrink_to_one_call_are_told_and_saved_once(cli: Cli, tmp_
     assert (findings, again) == (len(told), failed - len(told))
 
 
+@pytest.mark.slow
 def test_a_crash_is_a_finding(cli: Cli, kernels: Path) -> None:
     ran = cli("fuzz", "roi_crop_forward", "--impl", f"python:{kernels}:crash", "--cases", 2, "-j", 1)
     assert ran.code == 1

@@ -79,6 +79,7 @@ def by_status(out: Path) -> dict[str, list[records.MutantRecord]]:
     return found
 
 
+@pytest.mark.slow
 def test_killed_survived_and_unreached(kernel: Path, cli: Cli) -> None:
     ran = cli(*arguments(kernel, "--keep", kernel.parent / "kept"))
     assert ran.code == 1

@@ -31,6 +31,7 @@ def test_a_folder_s_name_fits_into_a_file_system(tmp_path: Path) -> None:
     assert len(set(folders.values())) == 2
 
 
+@pytest.mark.slow
 def test_two_implementations_run_into_folders_of_their_own_and_one_matrix(
     cases: Path, tmp_path: Path, cli: Cli
 ) -> None:

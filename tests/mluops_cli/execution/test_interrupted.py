@@ -110,6 +110,7 @@ def test_f14_a_signal_leaves_a_summary_to_go_on_from(number: str, cases: Path, t
     assert summary["cases"] + summary["not_run"] == CASES
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_resumed(cases: Path, tmp_path: Path, run: Any) -> None:
     process = start(cases, tmp_path / "out", SLOW, "-j", "2")
     wait_until(lambda: len(lines(tmp_path / "out")) >= 2)

@@ -288,6 +288,7 @@ def test_d12_threads(
     assert ("--threads" in record["repro"]) is bool(options)
 
 
+@pytest.mark.slow
 def test_a15_the_device_that_ran_is_recorded(tmp_path: Path, run: Any) -> None:
     (tmp_path / "plugin.py").write_text(
         "from mluops_cli.implementations.base import Implementation, Outcome\n"

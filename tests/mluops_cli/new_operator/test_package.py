@@ -63,6 +63,7 @@ def fft(tmp_path: Path, cli: Cli) -> Path:
     return tmp_path / "fft"
 
 
+@pytest.mark.slow
 def test_only_the_reference_fails_until_it_is_written(fft: Path) -> None:
     drafted = make(fft, "test")
     assert drafted.returncode == 2

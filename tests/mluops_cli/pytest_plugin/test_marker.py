@@ -261,6 +261,7 @@ def test_a_case_that_can_not_be_made_is_one_message(folder: Path, run_pytest: Ru
     assert not any("Traceback" in line or "marker.py" in line for line in result.outlines)
 
 
+@pytest.mark.slow
 def test_with_xdist(folder: Path, run_pytest: RunPytest, cli: Cli) -> None:
     """In worker processes, which collect for themselves: their ids must agree."""
     write(folder, test_a=module("'psamask_forward', suite='demo'"))

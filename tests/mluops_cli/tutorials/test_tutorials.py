@@ -64,6 +64,7 @@ def test_a_change_that_does_not_fit_is_seen() -> None:
         changed("a\nb\n", " a\n-c\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["ci/README.md", "first-kernel-c.md"])
 def test_following_a_tutorial(page: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -116,6 +116,7 @@ def test_a18_a_count_that_is_left_out_is_unverified(rulebook: Path, tmp_path: Pa
     assert (record["unverified"], "unverified" in ran.out) == ([], False)
 
 
+@pytest.mark.slow
 def test_the_options_of_the_command(rulebook: Path, tmp_path: Path, run: Any) -> None:
     def code(implementation: str, *options: str) -> int:
         ran = run(rulebook, "--impl", f"python:{PLUGIN}:{implementation}", "-j", "1", *options)

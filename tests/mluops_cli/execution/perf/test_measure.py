@@ -197,6 +197,7 @@ def test_stopped_clocks_of_the_time_module_are_named(tmp_path: Path, run: Any) -
     assert record["reason"] == "clock replaced: time.perf_counter"
 
 
+@pytest.mark.slow
 def test_d23_a_latency_of_0_is_unmeasured(tmp_path: Path, run: Any) -> None:
     """As of a device whose timer is broken: nothing can be said of the efficiency, so no gate holds."""
     path = write_psamask(tmp_path / "cases", "one")
@@ -225,6 +226,7 @@ def test_there_is_a_most_of_runs_whatever_clocks_say() -> None:
     assert meter._done([0.0] * MOST, 0.0)
 
 
+@pytest.mark.slow
 def test_the_gate_and_an_error_of_measurement(tmp_path: Path, run: Any) -> None:
     write_psamask(tmp_path / "cases", "slow")
     write_psamask(tmp_path / "cases", "edge", suite="boundary")

@@ -68,6 +68,7 @@ def test_relations_hold(standin: str, suites: Path, run: Callable[..., Any], mon
     assert {text for record in ran.records.values() for text in record["relations"].values()} == {"holds"}
 
 
+@pytest.mark.slow
 def test_c1_to_c7_the_small_suites_fail_only_where_the_vendor_is_wrong(
     standin: str, suites: Path, run: Callable[..., Any]
 ) -> None:
