@@ -23,7 +23,7 @@ WHEEL  := .venv-wheel
 PYTHONS := 3.10 3.12 3.13
 
 .PHONY: help install demo test quick test-torch test-triton test-triton-suites test-cluster test-pytest8 test-wheel test-pythons \
-	gpu-check test-bounds test-slow coverage check format bench docs site planted faults proto schemas fingerprints browser \
+	gpu-check test-bounds test-slow test-slow-in-ci coverage check format bench docs site planted faults proto schemas fingerprints browser \
 	wheel clean
 
 help:  ## this list
@@ -126,6 +126,9 @@ test-bounds: install  ## right kernels stay within the error bounds: thousands o
 
 test-slow: install  ## the heavy checks: protobuf versions, large tensors, network scale
 	$(BIN)/pytest -q -n 2 -m slow
+
+test-slow-in-ci: install  ## those of them that take no more than a minute
+	$(BIN)/pytest -q -n 2 -m "slow and not long"
 
 bench: install  ## speed, as ratios against a plain copy, a raw file or another library in the same run
 	$(BIN)/python -m benchmarks

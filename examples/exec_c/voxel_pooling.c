@@ -60,15 +60,17 @@ static long long elements(const Tensor *tensor) {
 /* case.txt: the operator; then lines "name count value value ...". */
 static void read_case(const char *operator) {
     char name[128];
-    Parameter read;
+    Parameter parameter;
+    int items;
     FILE *file = open_file("case.txt", "r");
     check(fscanf(file, "%127s", name) == 1 && strcmp(name, operator) == 0, "another operator");
-    while (fscanf(file, "%63s %d", read.name, &read.count) == 2) {
-        check(parameter_count < MAX_PARAMETERS && read.count <= MAX_VALUES, "case.txt has too many numbers");
-        for (int i = 0; i < read.count; i++) check(fscanf(file, "%lf", &read.values[i]) == 1, "case.txt can't be read");
-        parameters[parameter_count++] = read;
+    while ((items = fscanf(file, "%63s %d", parameter.name, &parameter.count)) == 2) {
+        check(parameter_count < MAX_PARAMETERS && parameter.count <= MAX_VALUES, "case.txt has too many numbers");
+        for (int i = 0; i < parameter.count; i++)
+            check(fscanf(file, "%lf", &parameter.values[i]) == 1, "case.txt can't be read");
+        parameters[parameter_count++] = parameter;
     }
-    check(feof(file), "case.txt can't be read");
+    check(items == EOF, "case.txt can't be read");
     fclose(file);
 }
 

@@ -51,8 +51,8 @@ def command(
     injected and caught, and which faults the thresholds can't detect and why. Exit code: 0 all caught, 1 a fault was
     missed, a right output failed or nothing was injected, 2 a case file is wrong, 5 nothing selected.
 
-    With --exploits: prints for each exploit what happened and in which words. Exit code 1 where one is accepted, or
-    a right kernel fails.
+    With --exploits: prints for each exploit what happened and in which words. Exit code 1 where something else happens
+    than is listed, or something is said of a right kernel.
     """
     if exploits:
         if paths or suites or plugins:

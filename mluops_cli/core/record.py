@@ -50,7 +50,8 @@ class Record:
     outputs.NAME.repeat: with --repeat, how the output of later calls differs from the first: identical,
     varies_within_bound (by no more than twice the error bound), varies_beyond_bound (a race) or varies (no error bound
     tells how much is right); null with one call.
-    programs: those that the kernel's process had started until then, tools that build kernels aside.
+    programs: those that the kernel's process had started until then, in this case or an earlier one. Compilers and
+    tools that tell what the machine has are left out.
     relations: with --relations, per relation of the contract `holds`, `broken: ` and where, or `not run: ` and why.
     """
 

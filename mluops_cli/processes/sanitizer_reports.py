@@ -11,7 +11,8 @@ _ACCESS: Final = re.compile(r"^(?:READ|WRITE) of size \d+", re.MULTILINE)
 _MAP: Final = re.compile(r"^Shadow bytes around .*", re.MULTILINE | re.DOTALL)
 _PLACE: Final = re.compile(r"^SUMMARY: \w+Sanitizer: [A-Za-z]\S* (\S.*)$", re.MULTILINE)
 _FRAME: Final = re.compile(r"^ *#\d+ 0x[0-9a-f]+ in (.+) (/\S+:\d+)$", re.MULTILINE)
-_OWN: Final = re.compile(r"_+(?:interceptor|[a-z]+san)_\w+")  # functions that stand for memcpy, fread and others
+# Functions of a sanitizer that stand for memcpy, fread and others; newer ones have the plain names.
+_OWN: Final = re.compile(r"\S*(?:libsanitizer|sanitizer_common|compiler-rt)/.*|.* in _+(?:interceptor|[a-z]+san)_\w+")
 
 
 def sanitizer_report(printed: str) -> str:
@@ -30,10 +31,9 @@ def _place(printed: str, start: int) -> str:
     if summary is None:
         return ""
     place = summary[1].rstrip()
-    if _OWN.fullmatch(place.rpartition(" in ")[2]):
-        for function, file in _FRAME.findall(printed, start, summary.start()):
-            if not _OWN.fullmatch(function):
-                return f"{file} in {function}"
+    if _OWN.fullmatch(place):
+        frames = (f"{file} in {function}" for function, file in _FRAME.findall(printed, start, summary.start()))
+        return next((each for each in frames if not _OWN.fullmatch(each)), place)
     return place
 
 

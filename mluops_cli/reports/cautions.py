@@ -73,7 +73,7 @@ def beyond_text(record: Record) -> str:
 def programs_text(record: Record) -> str:
     """Which programs the kernel's process had started; empty where none."""
     names = ", ".join(record.programs)
-    return f"the kernel has started {names}: a program can use what holds the answer" if names else ""
+    return f"the kernel's process has started {names}: a program can use what holds the answer" if names else ""
 
 
 def repeats_text(record: Record) -> str:

@@ -103,6 +103,7 @@ def test_end_to_end(cases: Cases, tmp_path: Path, op: str, name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_page_of_faults_is_fresh() -> None:
     assert PAGE.read_text(encoding="utf-8").partition(MUTANTS)[0].rstrip() == page().rstrip()
 

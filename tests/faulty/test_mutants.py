@@ -13,6 +13,7 @@ from tests.faulty.mutants import measured, reasons, section, survivors
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_survivor_is_listed_and_every_listed_mutant_survives(tmp_path_factory: pytest.TempPathFactory) -> None:
     found = measured(tmp_path_factory.mktemp("mutants"))
     alive = {op: set(changes) for op, changes in survivors(found).items()}

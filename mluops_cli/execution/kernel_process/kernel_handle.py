@@ -33,7 +33,7 @@ _BOOT: Final = (
 _ASKED: Final = 0.1  # seconds between questions whether the process has ended, where the system doesn't tell
 _KEPT: Final = 256 << 20  # bytes of a segment that are kept between cases, at most
 _KEPT_FRACTION: Final = 64  # one of so many parts of the memory
-_PROGRAMS: Final = 8  # that a record names, at most
+_PROGRAMS: Final = 8  # whose names a record has, at most
 _CLOSING: Final = 1.5  # seconds in which it may release what it holds
 
 
@@ -111,7 +111,7 @@ class KernelProcess(RemoteKernel):
             reply.take(),
             round_trip_us=elapsed,
             known_answers=phrase_of(reply.known_answers),
-            programs=tuple(sorted(reply.programs)[:_PROGRAMS]),
+            programs=_shown(reply.programs),
             glimpse=Glimpse(call.outputs, reply.token),
         )
         timed.check_outputs(reply.glimpse)
@@ -176,6 +176,12 @@ class KernelProcess(RemoteKernel):
                 return message
             if ended or not goes_on:  # it has closed the channel, so that its end alone can be waited for
                 raise KernelEnded(self._process.wait())
+
+
+def _shown(programs: list[str]) -> tuple[str, ...]:
+    """The first programs, and how many more there are."""
+    more = len(programs) - _PROGRAMS
+    return (*programs[:_PROGRAMS], *([f"{more} more"] if more > 0 else []))
 
 
 def _kept_between_cases() -> int:

@@ -111,6 +111,7 @@ def test_f7_killed_at_five_moments(cli: Cli, specs: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_f7_killed_at_fifty_moments(cli: Cli, specs: Path, tmp_path: Path) -> None:
     killed_at_random_moments(cli, specs, tmp_path, 50)
 

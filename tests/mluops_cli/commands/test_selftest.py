@@ -50,6 +50,7 @@ def write_alien(path: Path, outputs: np.ndarray[Any, Any], criterion: str = "DIF
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_small_suites_of_every_operator(cli: Cli) -> None:
     ran = cli("selftest")
     assert ran.code == 0, ran.out[-3000:]

@@ -87,6 +87,7 @@ def test_kill_9_at_three_moments_and_resume(cases: Path, tmp_path: Path, run: An
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_kill_9_at_fifty_moments_and_resume(cases: Path, tmp_path: Path, run: Any) -> None:
     check_kills(cases, tmp_path, run, random.choices(range(CASES + 1), k=50))
 

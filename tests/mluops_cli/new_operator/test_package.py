@@ -219,6 +219,7 @@ def test_a_check_that_is_missing_is_seen(
 
 @pytest.mark.usefixtures("own_plugins")
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_public_operator(shared: Path, tmp_path: Path, cli: Cli) -> None:
     """Of each public operator a package whose suites expand and whose checks hold, or one message."""
     refused, made = [], []

@@ -22,7 +22,13 @@ READ of size 24 at 0x602000000020 thread T0
 
 SUMMARY: AddressSanitizer: heap-buffer-overflow ../../src/libsanitizer/interceptors.inc:827 in __interceptor_memcpy
 """
-CLANG = COPY.replace("__interceptor_memcpy", "__asan_memcpy")
+CLANG = COPY.replace(
+    "__interceptor_memcpy ../../src/libsanitizer/interceptors.inc:827", "__asan_memcpy (/tmp/copy+0x1110)"
+)
+CLANG = CLANG.replace(
+    "../../src/libsanitizer/interceptors.inc:827 in __interceptor_memcpy", "(/tmp/copy+0x1110) in __asan_memcpy"
+)
+NEWER = COPY.replace("__interceptor_memcpy", "memcpy")
 STRIPPED = COPY.replace("/tmp/copy.cpp:5", "(/tmp/copy+0x1110)").replace("/tmp/copy.cpp:9", "(/tmp/copy+0x1220)")
 NULL = "==7==ERROR: AddressSanitizer: SEGV on unknown address 0x000000000000 (pc 0x1 bp 0x2 sp 0x3 T0)\n"
 READ = "ERROR: AddressSanitizer: heap-buffer-overflow, READ of size 24"
@@ -37,6 +43,7 @@ RACE = "WARNING: ThreadSanitizer: data race (pid=7)\n  Write of size 4 at 0x1 by
         (OVERFLOW, "ERROR: AddressSanitizer: heap-buffer-overflow, READ of size 4, /tmp/bad.c:134 in main"),
         (OVERFLOW + NULL, "ERROR: AddressSanitizer: heap-buffer-overflow, READ of size 4, /tmp/bad.c:134 in main"),
         (COPY, f"{READ}, /tmp/copy.cpp:5 in Copier::copy(float*, int)"),
+        (NEWER, f"{READ}, /tmp/copy.cpp:5 in Copier::copy(float*, int)"),
         (CLANG, f"{READ}, /tmp/copy.cpp:5 in Copier::copy(float*, int)"),
         (STRIPPED, f"{READ}, ../../src/libsanitizer/interceptors.inc:827 in __interceptor_memcpy"),
         (NULL, "ERROR: AddressSanitizer: SEGV"),

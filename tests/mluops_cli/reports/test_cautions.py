@@ -64,7 +64,7 @@ def test_programs(tmp_path: Path) -> None:
     started = {"programs": ["python3", "sh"]}
     made = [record("op/general/a") | started, record("op/general/b", "fail") | started, record("op/general/c")]
     run = read_run(write_run(tmp_path / "out", made))
-    text = "the kernel has started python3, sh: a program can use what holds the answer"
+    text = "the kernel's process has started python3, sh: a program can use what holds the answer"
     assert f"STARTS op/general/a: {text}" in printed(run).splitlines()
     assert [row["programs"] for row in csv.DictReader(io.StringIO(csv_text(run)))] == ["python3, sh", "python3, sh", ""]
     ((_, document),) = junit_documents(run)

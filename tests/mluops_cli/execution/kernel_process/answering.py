@@ -2,10 +2,13 @@
 
 import ctypes
 import os
+import pty
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
+from multiprocessing import get_context
+from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import tests.mluops_cli.execution.misbehaving as misbehaving
@@ -126,6 +129,46 @@ def starts_a_program_in_a_fork(op: str, inputs: Any, outputs: Any, params: Any) 
 
 def starts_a_program_in_c(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
     ctypes.CDLL(None).system(b"true")
+    return right(op, inputs, outputs, params)
+
+
+def starts_a_pool(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    with get_context("spawn").Pool(1) as pool:
+        pool.apply(abs, (1,))
+    return right(op, inputs, outputs, params)
+
+
+def uses_shared_memory(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    """Let multiprocessing start the process that removes what is left of shared memory."""
+    memory = SharedMemory(create=True, size=64)
+    memory.close()
+    memory.unlink()
+    return right(op, inputs, outputs, params)
+
+
+def asks_for_the_compiler(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    """Start tools by a shell too, and calls that can't start anything."""
+    os.system("uname -r")
+    subprocess.run("uname -r", shell=True, check=True)
+    with suppress(IndexError):
+        subprocess.run([], check=True)
+    with suppress(TypeError):
+        pty.spawn(None)  # type: ignore[arg-type]
+    return right(op, inputs, outputs, params)
+
+
+def starts_a_program_after_a_tool(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    subprocess.run(["uname"], check=True)
+    os.system("")
+    os.system("uname; true")
+    subprocess.run([PurePosixPath("/bin/true")], check=True)
+    return right(op, inputs, outputs, params)
+
+
+def starts_many_programs(op: str, inputs: Any, outputs: Any, params: Any) -> Any:
+    for number in range(10):
+        with suppress(FileNotFoundError):
+            subprocess.run([f"./missing{number}"], check=True)
     return right(op, inputs, outputs, params)
 
 

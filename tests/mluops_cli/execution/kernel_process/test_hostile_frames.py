@@ -60,7 +60,9 @@ def hostile_records(
     return found, read
 
 
-@pytest.mark.parametrize(("least", "seed"), [(60, 1), pytest.param(10_000, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("least", "seed"), [(60, 1), pytest.param(10_000, 2, marks=[pytest.mark.slow, pytest.mark.long])]
+)
 def test_b1_b2_hostile_frames_of_live_processes(least: int, seed: int, tmp_path: Path) -> None:
     """Frames are counted where they are read, besides those of right cases: in the judging process."""
     reports = [f"--{name}={tmp_path / name}" for name in REPORTS]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mluops_cli.execution.case.calls import KNOWN
+from mluops_cli.execution.kernel_process import forked_notes
 from mluops_cli.execution.kernel_process.forked_notes import ForkedNotes
 from mluops_cli.execution.kernel_process.known_answers import folders_of_answers
 from tests.mluops_cli.execution.conftest import write_psamask
@@ -19,7 +20,7 @@ from tests.mluops_cli.implementations.exec.conftest import EXAMPLE
 KERNELS = answering.__file__
 OTHERS = (
     "right", "reads_a_model", "reads_its_own_source", "opens_its_own_memory", "opens_a_long_name", "computes_in_a_fork",
-    "starts_a_compiler",
+    "starts_a_compiler", "uses_shared_memory", "asks_for_the_compiler",
 )  # fmt: skip
 
 
@@ -61,17 +62,23 @@ def test_what_holds_the_answer_is_named(name: str, found: str, cases: Path, run:
 @pytest.mark.parametrize(
     ("name", "program"),
     [
+        ("starts_a_program_after_a_tool", "sh, true"),
+        ("starts_many_programs", ", ".join([*(f"missing{number}" for number in range(8)), "2 more"])),
         ("starts_python", Path(sys.executable).name),
         ("starts_a_shell", "true"),
+        ("starts_a_pool", "a process of multiprocessing"),
         ("starts_a_program_in_a_fork", "true"),
-        ("starts_a_program_in_c", "a process from C code"),
+        ("starts_a_program_in_c", "system() of C"),
     ],
 )
 def test_programs_are_named_and_fail_nothing(name: str, program: str, cases: Path, run: Any) -> None:
     ran = run(cases, "--impl", f"python:{KERNELS}:{name}", "--strict")
     (record,) = ran.records.values()
-    assert (record["status"], record["reason"], record["programs"], ran.code) == ("pass", "", [program], 0)
-    assert f"STARTS psamask_forward/general/one: the kernel has started {program}: a program can use what" in ran.out
+    assert (record["status"], record["reason"], ", ".join(record["programs"]), ran.code) == ("pass", "", program, 0)
+    assert (
+        f"STARTS psamask_forward/general/one: the kernel's process has started {program}: a program can use what"
+        in ran.out
+    )
 
 
 def test_an_implementation_that_is_a_program_is_not_named(cases: Path, run: Any) -> None:
@@ -80,17 +87,19 @@ def test_an_implementation_that_is_a_program_is_not_named(cases: Path, run: Any)
     assert (record["status"], record["programs"]) == ("pass", [])
 
 
-def test_notes_of_forks() -> None:
-    """Each fork has a slot; a note that has no room is lost, and costs no other its own."""
+def test_notes_of_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A note that has no room in the slot of its fork is lost, and costs no other its own; so is one without a slot."""
+    monkeypatch.setattr(forked_notes, "_SLOTS", 3)
     notes = ForkedNotes()
     assert notes.read() == []
-    for texts in (["a", "b"], ["c", "x" * (1 << 20), "d\udcff"]):
+    for texts in (["a", "b"], ["c", "x" * (1 << 20), "d\udcff"], ["a long one", "e"], ["f"]):
         if not (process := os.fork()):
             for text in texts:
                 notes.write(text)
             os._exit(0)
         os.waitpid(process, 0)
-    assert sorted(notes.read()) == ["a", "b", "c", "d\udcff"]
+    assert notes.read()[:4] == ["a", "b", "c", "d\udcff"]
+    assert notes.read()[4:] == ["f"]  # the last slot is the one of all that came too late
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ def not_minimal(runner: CaseRunner, judge: Judge, fault: PlantedFault, entry: En
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_findings_of_planted_faults_shrink_to_minimal_calls(tmp_path: Path) -> None:
     """Issue 14: the median has at most 24 input elements, and no number can be lowered by 1."""
     elements, problems = [], []

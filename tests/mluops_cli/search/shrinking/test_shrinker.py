@@ -166,6 +166,7 @@ def test_an_illegal_call_keeps_the_rule_that_it_breaks(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_catalogue_shrinks_to_minimal_calls(tmp_path: Path) -> None:
     """Issue 14: the median has at most 24 input elements, and no symbol can be lowered by 1."""
     elements, not_minimal = [], []
