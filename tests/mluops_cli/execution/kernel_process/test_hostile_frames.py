@@ -66,7 +66,7 @@ def hostile_records(
 def test_b1_b2_hostile_frames_of_live_processes(least: int, seed: int, tmp_path: Path) -> None:
     """Frames are counted where they are read, besides those of right cases: in the judging process."""
     reports = [f"--{name}={tmp_path / name}" for name in REPORTS]
-    numbers = range(least * 9 // 25)
+    numbers = range(least * 2 // 5)
     records, read = hostile_records(tmp_path, numbers, "-j", "2", "--timeout", "120", *reports, seed=seed)
     became: Counter[str] = Counter()
     for number, record in records.items():
