@@ -14,7 +14,7 @@ _END: Final = b"\0"  # ends a note; a second one ends all notes of a slot
 class ForkedNotes:
     """Memory that is shared with all forks; each fork that notes something takes a slot.
 
-    A note is a text without NUL, of at least one letter. What has no room is lost. Forks that take their slots at the
+    A note is a text without NUL, of at least one letter. What does not fit is lost. Forks that take their slots at the
     same moment may take one, and notes of one of them are lost.
     """
 

@@ -88,7 +88,7 @@ def test_an_implementation_that_is_a_program_is_not_named(cases: Path, run: Any)
 
 
 def test_notes_of_forks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A note that has no room in the slot of its fork is lost, and costs no other its own; so is one without a slot."""
+    """A note that does not fit its slot is lost, and costs no other its own; so is a note without a slot."""
     monkeypatch.setattr(forked_notes, "_SLOTS", 3)
     notes = ForkedNotes()
     assert notes.read() == []
